@@ -69,7 +69,7 @@ impl Known<'_> {
         match self.held.map(|held| &held.object) {
             Some(Object::PersistentVolumeClaim(claim)) => ClaimTerms::of(claim),
             // The view keeps kinds apart.
-            Some(Object::ConfigMap(_) | Object::Secret(_)) | None => {
+            Some(Object::ConfigMap(_) | Object::Secret(_) | Object::Network(_)) | None => {
                 let record = self.volume.as_ref().and_then(|volume| volume.record.as_ref());
                 record.map(|record| record.terms.clone()).unwrap_or_default()
             }
@@ -224,7 +224,7 @@ impl Shown {
         let ClaimTerms { access_modes, capacity, reclaim_policy } = known.terms();
         let mut value = match known.held.map(|held| &held.object) {
             Some(Object::PersistentVolumeClaim(object)) => json!(object),
-            Some(Object::ConfigMap(_) | Object::Secret(_)) | None => json!({
+            Some(Object::ConfigMap(_) | Object::Secret(_) | Object::Network(_)) | None => json!({
                 "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": claim.name},
                 "spec": {"accessModes": access_modes, "resources": {"requests": {"storage": capacity}}},
             }),

@@ -47,6 +47,7 @@ pub(super) fn core_resources() -> Value {
         resource("pods/exec", "", "PodExecOptions", true, &["create", "get"], &[]),
         resource("pods/attach", "", "PodAttachOptions", true, &["create", "get"], &[]),
         resource("pods/portforward", "", "PodPortForwardOptions", true, &["create", "get"], &[]),
+        in_all(resource("services", "service", "Service", true, READ, &["svc"])),
         resource("configmaps", "configmap", "ConfigMap", true, &["get", "list"], &["cm"]),
         resource("secrets", "secret", "Secret", true, &["get", "list"], &[]),
         resource("persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", true, &["get", "list"], &["pvc"]),
@@ -71,8 +72,23 @@ fn group(name: &str, version: &str) -> Value {
 /// `/apis`.
 pub(super) fn groups() -> Value {
     let mut groups: Vec<Value> = WorkloadGroup::ALL.iter().map(|group| group_versions(group.as_str(), "v1")).collect();
+    groups.push(group_versions(SLICE_GROUP, "v1"));
     groups.push(group_versions(OWN_GROUP, OWN_VERSION));
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+}
+
+/// The group of EndpointSlices.
+const SLICE_GROUP: &str = "discovery.k8s.io";
+
+/// `/apis/discovery.k8s.io`.
+pub(super) fn slice_group() -> Value {
+    group(SLICE_GROUP, "v1")
+}
+
+/// `/apis/discovery.k8s.io/v1`.
+pub(super) fn slice_resources() -> Value {
+    let slices = resource("endpointslices", "endpointslice", "EndpointSlice", true, READ, &[]);
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": format!("{SLICE_GROUP}/v1"), "resources": [slices]})
 }
 
 /// `/apis/podstead.dev`.

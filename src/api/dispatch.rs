@@ -7,6 +7,7 @@ use super::pods::Pods;
 use super::request::{Peer, Query, read_body, read_json, wants_table};
 use super::respond::{self, Answer, Body};
 use super::route::Route;
+use super::services::Served;
 use super::table::IncludeObject;
 use super::workloads::{self, Workloads};
 use super::{Backend, claims, discovery, exec, forward, images, log, metrics, objects, own, revisions, sync};
@@ -79,6 +80,7 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
 /// Answers a GET of `path`.
 async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: Option<IncludeObject>) -> Answer {
     let pods = Arc::new(Pods(Arc::clone(&backend.published)));
+    let served = |kind| Arc::new(Served::new(Arc::clone(&backend.services), kind));
     let workloads = |kind| Arc::new(Workloads::new(Arc::clone(&backend.published), kind));
     match route {
         Route::Healthz => respond::text("ok"),
@@ -105,6 +107,13 @@ async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: 
             let events = Arc::new(Events { log: Arc::clone(&backend.events), node: backend.node.clone() });
             list_or_watch(backend, events, namespace, query, form)
         }
+        Route::Served(kind, namespace) => list_or_watch(backend, served(kind), namespace, query, form),
+        Route::ServedObject(kind, path) => {
+            let served = served(kind);
+            collection::get(&*served, &*served.find(&path)?, form, (backend.now)())
+        }
+        Route::DiscoveryGroup => respond::json(&discovery::slice_group()),
+        Route::DiscoveryResources => respond::json(&discovery::slice_resources()),
         Route::Claims(namespace) => claims::list(backend, namespace.as_deref(), query, form).await,
         Route::Claim(path) => claims::get(backend, path, query, form).await,
         Route::Objects(kind, namespace) => objects::list(backend, kind, namespace.as_deref(), form),

@@ -28,6 +28,7 @@ mod revisions;
 mod route;
 mod selector;
 mod server;
+pub mod services;
 pub mod show;
 mod socket;
 mod sync;
@@ -82,6 +83,8 @@ pub struct Backend {
     pub images: Arc<dyn ImageService>,
     /// ConfigMaps and Secrets.
     pub objects: Arc<ObjectView>,
+    /// Services that are served.
+    pub services: Arc<services::ServiceView>,
     /// Persistent volumes.
     pub claims: Arc<dyn ClaimStore>,
     /// Paths of this daemon, including that of logs.

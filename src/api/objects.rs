@@ -102,6 +102,7 @@ fn shown(name: &ObjectName, held: &Held) -> Value {
     let mut value = match &held.object {
         Object::ConfigMap(config_map) => json!(config_map),
         Object::PersistentVolumeClaim(claim) => json!(claim),
+        Object::Network(object) => json!(object.to_json().unwrap_or_default()),
         Object::Secret(secret) => {
             let keys = held.object.files().into_iter().map(|(key, value)| format!("{key} ({} bytes)", value.len()));
             let keys = keys.collect::<Vec<_>>().join(", ");

@@ -3,6 +3,7 @@
 use super::metrics::Page;
 use super::objects::ListedKind;
 use super::resource::WorkloadResource;
+use super::services::ServedKind;
 use podstead_workload::object::WorkloadKind;
 
 /// Resource that a path refers to.
@@ -50,6 +51,14 @@ pub(super) enum Route {
     WorkloadScale(WorkloadKind, PodPath),
     /// Start a CronJob now.
     CronJobRun(PodPath),
+    /// Services or EndpointSlices, of one namespace or of all.
+    Served(ServedKind, Option<String>),
+    /// One Service or EndpointSlice.
+    ServedObject(ServedKind, PodPath),
+    /// `/apis/discovery.k8s.io`.
+    DiscoveryGroup,
+    /// `/apis/discovery.k8s.io/v1`: its resources.
+    DiscoveryResources,
     /// Events, of one namespace or of all.
     Events(Option<String>),
     /// ConfigMaps or Secrets, of one namespace or of all.
@@ -152,7 +161,21 @@ impl Route {
             ["apis", OWN_GROUP, OWN_VERSION, rest @ ..] => Self::own(rest),
             ["apis", group] => WorkloadGroup::named(group).map(Self::WorkloadGroup),
             ["apis", group, "v1"] => WorkloadGroup::named(group).map(Self::WorkloadResources),
+            ["apis", "discovery.k8s.io"] => Some(Self::DiscoveryGroup),
+            ["apis", "discovery.k8s.io", "v1", rest @ ..] => Self::served(ServedKind::EndpointSlice, "endpointslices", rest),
             ["apis", group, "v1", rest @ ..] => Self::workload(WorkloadGroup::named(group)?.as_str(), rest),
+            _ => None,
+        }
+    }
+
+    fn served(kind: ServedKind, plural: &str, segments: &[&str]) -> Option<Self> {
+        match *segments {
+            [] if kind == ServedKind::EndpointSlice => Some(Self::DiscoveryResources),
+            [named] if named == plural => Some(Self::Served(kind, None)),
+            ["namespaces", namespace, named] if named == plural => Some(Self::Served(kind, Some(namespace.to_owned()))),
+            ["namespaces", namespace, named, name] if named == plural => {
+                Some(Self::ServedObject(kind, PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
+            }
             _ => None,
         }
     }
@@ -160,6 +183,7 @@ impl Route {
     fn core(segments: &[&str]) -> Option<Self> {
         match *segments {
             [] => Some(Self::CoreResources),
+            ["services"] | ["namespaces", _, "services", ..] => Self::served(ServedKind::Service, "services", segments),
             ["pods"] => Some(Self::Pods(None)),
             ["events"] => Some(Self::Events(None)),
             ["configmaps"] => Some(Self::Objects(ListedKind::ConfigMap, None)),
@@ -278,6 +302,14 @@ mod tests {
             ),
             ("/api/v1/nodes", None),
             ("/apis/podstead.dev/v1alpha1/sources/a+b=%41&", Some(Route::Source("a+b=A&".into()))),
+            ("/api/v1/services", Some(Route::Served(ServedKind::Service, None))),
+            ("/api/v1/namespaces/default/services/web-edge", Some(Route::ServedObject(ServedKind::Service, web()))),
+            ("/api/v1/namespaces/default/services/web-edge/proxy", None),
+            ("/apis/discovery.k8s.io/v1", Some(Route::DiscoveryResources)),
+            (
+                "/apis/discovery.k8s.io/v1/namespaces/x/endpointslices",
+                Some(Route::Served(ServedKind::EndpointSlice, Some("x".into()))),
+            ),
             ("/apis/apps", Some(Route::WorkloadGroup(WorkloadGroup::Apps))),
             ("/apis/apps/v1", Some(Route::WorkloadResources(WorkloadGroup::Apps))),
             ("/apis/batch/v1/jobs", Some(Route::Workloads(WorkloadKind::Job, None))),

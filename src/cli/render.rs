@@ -180,6 +180,7 @@ fn value_of(accepted: &Accepted) -> Value {
         AcceptedObject::Secret(secret) => ("Secret", serde_json::to_value(secret)),
         AcceptedObject::PersistentVolumeClaim(claim) => ("PersistentVolumeClaim", serde_json::to_value(claim)),
         AcceptedObject::Workload(workload) => (workload.kind().as_str(), Ok(workload.to_json())),
+        AcceptedObject::Network(object) => (object.kind().as_str(), object.to_json()),
     };
     // These types have string keys only: they are always values.
     let mut value = value.unwrap_or_default();

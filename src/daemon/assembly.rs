@@ -12,10 +12,12 @@ use super::dns::{DnsSockets, PodAddresses};
 use super::event_keeper::EventKeeper;
 use super::node;
 use super::roster::{Roster, RosterLinks};
+use super::services::{PublishedBackends, Steward, StewardLinks};
 use super::workloads::{self, StoreImages};
 use super::{notify_manager, sources, upstream};
 use anyhow::{Context as _, anyhow, bail};
 use jiff::Timestamp;
+use podstead_api::services::ServiceView;
 use podstead_api::{self as api, ApiSocket, Backend, Published};
 use podstead_artifact::Wakers;
 use podstead_config::last_valid::{self, Loaded};
@@ -31,9 +33,11 @@ use podstead_pod::{PodUid, SourceId};
 use podstead_probe::Prober;
 use podstead_runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use podstead_runtime::{PodNetwork, Runtime};
+use podstead_service::range::PortRange;
 use podstead_settings as settings;
 use podstead_settings::NetworkKind;
 use podstead_source::webhook;
+use podstead_status::PodStatusSink;
 use podstead_store::CheckContext;
 use podstead_store::intake::{self, Intake};
 use podstead_sync::heartbeat::watchdog_timeout;
@@ -118,12 +122,26 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     let (poke, pokes) = mpsc::unbounded_channel();
     let (plugins, builtin) = open_network(&config, &dns, events.clone(), poke.clone()).await;
     let askers = PodAddresses { builtin: builtin.clone(), plugins: plugins.clone() };
-    let (resolver, statuses) = dns.resolver(&config, published.clone(), askers, shared);
+    let (resolver, names) = dns.resolver(&config, published.clone(), askers, shared);
+    let statuses: Arc<dyn PodStatusSink> = names.clone().map_or_else(|| published.clone() as Arc<dyn PodStatusSink>, |names| names);
+    let backends = Arc::new(PublishedBackends::new(statuses));
     let clock = Clock::system();
     let known = workloads::known(&recovered);
     let clocks = podstead_expand::Clocks::system();
-    let observations = Arc::new(Observations::new(statuses, clocks.clone(), known.iter().map(|pod| pod.uid.clone())));
+    let observations = Arc::new(Observations::new(backends.clone(), clocks.clone(), known.iter().map(|pod| pod.uid.clone())));
     let (prober, probes) = Prober::new(runtime.clone(), events.clone(), clock, poke.clone());
+    let served = Arc::new(ServiceView::new(first_version));
+    let steward = Steward::new(StewardLinks {
+        objects: objects.clone(),
+        pods: backends.pods(),
+        network: builtin.clone(),
+        names,
+        paths: paths.clone(),
+        node_ports: config.network.node_ports.map_or(PortRange::NODE_PORTS, |(first, last)| PortRange { first, last }),
+        node: config.node_name.to_string(),
+        events: events.clone(),
+        view: served.clone(),
+    });
     let services = Arc::new(Services {
         runtime: runtime.clone(),
         images: images.clone(),
@@ -138,6 +156,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         node,
         host_addresses: HostAddresses::new(host_ips),
         crash_loop: BackoffPolicy::crash_loop(config.crash_loop_max),
+        service_variables: Arc::new(steward.variables()),
         objects: objects.clone(),
         fingerprint_key: FingerprintKey::new(machine_key.derive(FINGERPRINTS)),
         pids_limit: config.pod_pids_limit,
@@ -209,6 +228,10 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         let wakers = wakers.clone();
         stages.spawn(async move { match webhook::serve(webhook, wakers, |_| {}).await {} });
     }
+    stages.spawn(async move {
+        steward.run().await;
+        "the controller of Services"
+    });
     if let Some(builtin) = builtin {
         stages.spawn(async move {
             builtin.watch().await;
@@ -254,6 +277,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         runtime,
         images,
         objects,
+        services: served,
         claims,
         paths,
         node: config.node_name.clone(),

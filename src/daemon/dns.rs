@@ -7,7 +7,6 @@ use podstead_network::{BuiltinNetwork, CniNetwork, GATEWAYS, NameService, RESOLV
 use podstead_pod::host_files::ClusterDns;
 use podstead_pod::sharing::Sharing;
 use podstead_settings::NetworkKind;
-use podstead_status::PodStatusSink;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use podstead_telemetry::{EventLog, error_chain};
 use podstead_volume::NodeFiles;
@@ -111,16 +110,16 @@ impl DnsSockets {
         if self.of_pods.is_some() { GATEWAYS.to_vec() } else { Vec::new() }
     }
 
-    /// The resolver, and the sink through which it receives statuses of pods. Without sockets, statuses go directly to `published`.
+    /// The resolver, and the sink through which it receives statuses of pods, which passes them on to `published`; neither without sockets.
     pub(super) fn resolver(
         self,
         config: &Config,
         published: Arc<Published>,
         askers: PodAddresses,
         sharing: watch::Receiver<Arc<Sharing>>,
-    ) -> (Option<Resolver>, Arc<dyn PodStatusSink>) {
+    ) -> (Option<Resolver>, Option<Arc<Records>>) {
         let own_servers = self.own_servers();
-        let Some((_, further)) = self.of_plugins else { return (None, published) };
+        let Some((_, further)) = self.of_plugins else { return (None, None) };
         let dns = &config.network.dns;
         let records = Arc::new(Records::new(dns.domain.clone(), own_servers, config.node_name.clone(), sharing, published));
         let settings = SettingsFiles {
@@ -130,6 +129,6 @@ impl DnsSockets {
             own: GATEWAYS.into_iter().chain([RESOLVER_ON_HOST]).collect(),
         };
         let sockets = self.of_pods.into_iter().chain(self.on_host).collect();
-        (Some(Resolver::new(sockets, further, records.clone(), settings, Arc::new(askers))), records)
+        (Some(Resolver::new(sockets, further, records.clone(), settings, Arc::new(askers))), Some(records))
     }
 }

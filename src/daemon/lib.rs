@@ -8,6 +8,7 @@ mod dns;
 mod event_keeper;
 pub mod node;
 mod roster;
+mod services;
 mod sources;
 mod upstream;
 pub mod workloads;

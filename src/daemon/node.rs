@@ -12,6 +12,7 @@ pub fn facts(config: &Config) -> EnvFacts {
         cluster_domain: config.network.dns.domain.clone(),
         host_ips: Vec::new(),
         pod_ips: Vec::new(),
+        service_variables: Vec::new(),
         allocatable_cpu_milli: std::thread::available_parallelism().map_or(1000, |cpus| cpus.get() as u64 * 1000),
         allocatable_memory_bytes: memory_bytes(),
         allocatable_ephemeral_storage_bytes: disk,

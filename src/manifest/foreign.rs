@@ -63,7 +63,7 @@ enum RowAnswer {
 }
 use RowAnswer::{Ignored as I, Refused as R};
 
-const NO_SERVICES: RowAnswer = I("podstead does not implement Services yet: pods do not find each other by the name of a Service");
+const NO_ENDPOINTS: RowAnswer = I("EndpointSlices take its place: write one for a Service without selector");
 const NO_NAMESPACES: RowAnswer = I("namespaces need not be made");
 const NO_API: RowAnswer = I("there is no API server that pods could ask");
 const NOT_SCALED: RowAnswer = I("nothing scales pods here: a workload has the replicas that it is written with, or 1");
@@ -73,7 +73,7 @@ const NO_CLASSES: RowAnswer = I("a PersistentVolumeClaim is a directory on this 
 const ONE_RUNTIME: RowAnswer = I("podstead has only one runtime");
 const NO_QUOTA: RowAnswer = I("quotas are not enforced: require.limits of the source bounds its pods");
 const NO_LIMIT_RANGE: RowAnswer = I("its defaults are not given to containers: those without limits have none");
-const NO_ROUTES: RowAnswer = I("nothing routes HTTP here: publish a port with hostPort in the pod");
+const NO_ROUTES: RowAnswer = I("nothing routes HTTP here: publish a port with a Service or with hostPort in the pod");
 const OPEN: RowAnswer = R("the pods that it selects would be open", "leave it out, or give the pods a network of their own");
 const NO_SECRET: RowAnswer = R("no Secret would come of it here", "write the Secret and encrypt it with SOPS");
 const NO_VOLUME: RowAnswer = R(
@@ -98,9 +98,7 @@ const fn row(group: &'static str, kind: &'static str, answer: RowAnswer) -> Row 
 
 /// Kinds by group. A group with a dot that is not here is ignored as a whole.
 const TABLE: &[Row] = &[
-    row("", "Service", NO_SERVICES),
-    row("", "Endpoints", NO_SERVICES),
-    row("discovery.k8s.io", "EndpointSlice", NO_SERVICES),
+    row("", "Endpoints", NO_ENDPOINTS),
     row("", "Namespace", NO_NAMESPACES),
     row("", "ServiceAccount", NO_API),
     row("rbac.authorization.k8s.io", "Role", NO_API),
@@ -320,6 +318,8 @@ Manifests that were made for a cluster hold more than pods. podstead reads these
 | Deployment, ReplicaSet, StatefulSet, DaemonSet | `apps/v1` | [fields of workloads](workload-support.md) |
 | Job, CronJob | `batch/v1` | [fields of workloads](workload-support.md) |
 | ReplicationController | `v1` | [fields of workloads](workload-support.md) |
+| Service | `v1` | [Services](services.md) |
+| EndpointSlice | `discovery.k8s.io/v1` | [Services](services.md) |
 | ConfigMap, Secret | `v1` | [ConfigMaps and Secrets](objects.md) |
 | PersistentVolumeClaim | `v1` | [volumes](volumes.md) |
 | Patch | `podstead.dev/v1alpha1` | [one repository, many hosts](many-hosts.md) |

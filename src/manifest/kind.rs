@@ -3,6 +3,7 @@
 use super::node::Node;
 use super::schema::{self, Struct, table};
 use super::{Object, patch};
+use podstead_pod::objects::NetworkObject;
 use podstead_workload::object::Workload;
 
 /// A kind of object that a manifest may hold.
@@ -27,7 +28,7 @@ pub(super) const LIST_VERSION: &str = "v1";
 const TEMPLATE: Option<&str> = Some("it has at least selector and template");
 
 /// All of them.
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 13] = [
     Kind {
         name: "Pod",
         version: "v1",
@@ -115,6 +116,22 @@ const KINDS: [Kind; 11] = [
         list: "CronJobList",
         spec: Some("it has schedule and jobTemplate"),
         read: |json| serde_json::from_value(json).map(|object| Object::Workload(Workload::CronJob(Box::new(object)))),
+    },
+    Kind {
+        name: "Service",
+        version: "v1",
+        structure: &table::SERVICE,
+        list: "ServiceList",
+        spec: Some("a Service has at least spec.ports"),
+        read: |json| serde_json::from_value(json).map(|object| Object::Network(NetworkObject::Service(Box::new(object)))),
+    },
+    Kind {
+        name: "EndpointSlice",
+        version: "discovery.k8s.io/v1",
+        structure: &table::ENDPOINT_SLICE,
+        list: "EndpointSliceList",
+        spec: None,
+        read: |json| serde_json::from_value(json).map(|object| Object::Network(NetworkObject::EndpointSlice(Box::new(object)))),
     },
 ];
 

@@ -43,6 +43,7 @@ pub use substitute::{Substitution, is_variable_name, substitute, variable_name_p
 pub use yaml::to_yaml;
 
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
+use podstead_pod::objects::NetworkObject;
 use podstead_pod::{DEFAULT_NAMESPACE, Origin};
 use podstead_workload::object::Workload;
 use std::collections::BTreeMap;
@@ -61,6 +62,8 @@ pub enum Object {
     PersistentVolumeClaim(Box<PersistentVolumeClaim>),
     /// An object that asks for pods, as written: neither defaulted nor validated.
     Workload(Workload),
+    /// An object that says how pods are reached, as written: neither defaulted nor validated.
+    Network(NetworkObject),
 }
 
 impl Object {
@@ -72,6 +75,7 @@ impl Object {
             Object::Secret(secret) => &mut secret.metadata,
             Object::PersistentVolumeClaim(claim) => &mut claim.metadata,
             Object::Workload(workload) => workload.metadata_mut(),
+            Object::Network(object) => object.metadata_mut(),
         };
         if namespace != DEFAULT_NAMESPACE && metadata.namespace.as_ref().is_none_or(String::is_empty) {
             metadata.namespace = Some(namespace.to_owned());
@@ -87,6 +91,7 @@ impl std::fmt::Debug for Object {
             Object::ConfigMap(config_map) => config_map.fmt(f),
             Object::PersistentVolumeClaim(claim) => claim.fmt(f),
             Object::Workload(workload) => workload.fmt(f),
+            Object::Network(object) => object.fmt(f),
             Object::Secret(secret) => write!(f, "Secret {:?}", secret.metadata),
         }
     }

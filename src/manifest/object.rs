@@ -141,7 +141,8 @@ fn hint_for_unknown(node: &Node, kind: &str) -> String {
         Some(near) => format!("did you mean \"{near}\"?"),
         None if node.entry("apiVersion").is_none() => "write the apiVersion, without which a kind is not known".to_owned(),
         None => {
-            "podstead reads Pods, workloads such as Deployment and Job, ConfigMaps, Secrets and PersistentVolumeClaims".to_owned()
+            "podstead reads Pods, workloads such as Deployment and Job, Services, ConfigMaps, Secrets and PersistentVolumeClaims"
+                .to_owned()
         }
     }
 }

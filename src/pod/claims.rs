@@ -162,7 +162,7 @@ pub fn claimed_volumes(pod: &Pod, objects: SourceView<'_>) -> Vec<Result<Claimed
         let terms = match &held.object {
             Object::PersistentVolumeClaim(object) => ClaimTerms::of(object),
             // The view keeps kinds apart.
-            Object::ConfigMap(_) | Object::Secret(_) => ClaimTerms::default(),
+            Object::ConfigMap(_) | Object::Secret(_) | Object::Network(_) => ClaimTerms::default(),
         };
         let owner = ClaimOwner { source: held.source.clone(), restricted: objects.is_of_restricted(held) };
         let moves_from = moves_from(&claim, objects.own_namespace(&held.source));

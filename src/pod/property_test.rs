@@ -197,6 +197,7 @@ fn ask_all(pod: &Pod) {
         cluster_domain: "cluster.local".into(),
         host_ips: vec![],
         pod_ips: ips.clone(),
+        service_variables: Vec::new(),
         allocatable_cpu_milli: u64::MAX,
         allocatable_memory_bytes: u64::MAX,
         allocatable_ephemeral_storage_bytes: 0,

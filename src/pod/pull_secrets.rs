@@ -43,7 +43,7 @@ pub fn find(pod: &Pod, objects: SourceView<'_>) -> (Vec<PullSecret>, Vec<ObjectE
                 found.push(PullSecret { name, secret: Arc::clone(secret), restricted_to });
             }
             // An object held under the name of a Secret is a Secret.
-            Ok((_, Object::ConfigMap(_) | Object::PersistentVolumeClaim(_))) => {}
+            Ok((_, Object::ConfigMap(_) | Object::PersistentVolumeClaim(_) | Object::Network(_))) => {}
             Err(error) => missing.push(error),
         }
     }

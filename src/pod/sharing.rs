@@ -117,6 +117,7 @@ impl Sharing {
             ObjectKind::ConfigMap => share.config_maps.has(name),
             ObjectKind::Secret => share.secrets.has(name),
             ObjectKind::PersistentVolumeClaim => share.persistent_volume_claims.has(name),
+            ObjectKind::Network(_) => share.subdomains.has(name),
         };
         !self.are_apart(reader, owner) || self.shares(owner, reader, names)
     }

@@ -82,6 +82,12 @@ pub struct NetworkConfig {
     pub ipv4: Option<AddressRange>,
     /// IPv6 address range; `None` as above.
     pub ipv6: Option<AddressRange>,
+    /// IPv4 address range of Services; `None` for a default range that is free on this host.
+    pub service_ipv4: Option<AddressRange>,
+    /// IPv6 address range of Services; `None` as above.
+    pub service_ipv6: Option<AddressRange>,
+    /// First and last port of the host that Services of type NodePort get; `None` for those of Kubernetes.
+    pub node_ports: Option<(u16, u16)>,
     /// Locations of CNI configurations and plugins.
     pub cni: CniConfig,
     /// Chains `FORWARD` of iptables that drop what they do not know are left as they are.
@@ -108,6 +114,15 @@ pub struct WrittenNetwork {
     /// IPv6 address range of pods. Default: as for IPv4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6_range: Option<String>,
+    /// IPv4 address range of Services. Default: the first of podstead's ranges that nothing else on this host uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_ipv4_range: Option<String>,
+    /// IPv6 address range of Services. Default: as for IPv4.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_ipv6_range: Option<String>,
+    /// Ports of the host for Services of type NodePort, `<first>-<last>`. Default: `30000-32767`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_port_range: Option<String>,
     /// Add rules that accept traffic and DNS queries of pods to the iptables chains FORWARD and INPUT if their policy is DROP.
     /// Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,6 +188,19 @@ fn bin_directory(check: &Check<'_>, field: &str, path: &Path) -> Result<PathBuf,
     Ok(path)
 }
 
+/// A range of ports of the host.
+fn node_ports(check: &Check<'_>, text: &str, kind: NetworkKind) -> Result<(u16, u16), ConfigError> {
+    let field = "network.nodePortRange";
+    if kind != NetworkKind::Builtin {
+        return Err(check.invalid(field, "requires network.type builtin".to_owned()));
+    }
+    let parsed = text.split_once('-').and_then(|(first, last)| Some((first.parse::<u16>().ok()?, last.parse::<u16>().ok()?)));
+    match parsed {
+        Some((first, last)) if first > 0 && first <= last => Ok((first, last)),
+        Some(_) | None => Err(check.invalid(field, format!("{text:?} is not a range of ports such as 30000-32767"))),
+    }
+}
+
 impl WrittenNetwork {
     /// Checks what is written and fills in the defaults.
     pub fn resolve(&self, check: &Check<'_>) -> Result<NetworkConfig, ConfigError> {
@@ -194,17 +222,35 @@ impl WrittenNetwork {
                     invalid(format!("{text:?} is not an IPv{} range", if is_ipv4 { 4 } else { 6 }))
                 }
                 Ok(range) if range.capacity() < LEAST_CAPACITY => invalid(format!(
-                    "{text:?} has room for {} pods, must have room for at least {LEAST_CAPACITY}",
+                    "{text:?} has room for {} addresses, must have room for at least {LEAST_CAPACITY}",
                     range.capacity()
                 )),
                 Ok(range) => Ok(Some(range)),
             }
         };
+        let node_ports = self.node_port_range.as_deref().map(|text| node_ports(check, text, kind)).transpose()?;
+        let ranges = [
+            ("ipv4Range", range("ipv4Range", &self.ipv4_range, true)?),
+            ("ipv6Range", range("ipv6Range", &self.ipv6_range, false)?),
+            ("serviceIpv4Range", range("serviceIpv4Range", &self.service_ipv4_range, true)?),
+            ("serviceIpv6Range", range("serviceIpv6Range", &self.service_ipv6_range, false)?),
+        ];
+        for (of_pods, of_services) in [(0, 2), (1, 3)] {
+            if let (Some(pods), (field, Some(services))) = (ranges[of_pods].1, ranges[of_services])
+                && pods.overlaps(&services)
+            {
+                return Err(check.invalid(&format!("network.{field}"), format!("{services} overlaps the range of pods, {pods}")));
+            }
+        }
+        let [(_, ipv4), (_, ipv6), (_, service_ipv4), (_, service_ipv6)] = ranges;
         Ok(NetworkConfig {
             kind,
             mode: self.mode.unwrap_or_default(),
-            ipv4: range("ipv4Range", &self.ipv4_range, true)?,
-            ipv6: range("ipv6Range", &self.ipv6_range, false)?,
+            ipv4,
+            ipv6,
+            service_ipv4,
+            service_ipv6,
+            node_ports,
             cni: self.cni.as_ref().map_or_else(|| Ok(CniConfig::default()), |written| written.resolve(check))?,
             leaves_iptables: !self.accept_in_iptables.unwrap_or(true),
             dns: self.dns.resolve(kind, check)?,
@@ -222,6 +268,9 @@ impl WrittenNetwork {
             mode: (config.kind == NetworkKind::Builtin).then_some(config.mode),
             ipv4_range: text(&config.ipv4),
             ipv6_range: text(&config.ipv6),
+            service_ipv4_range: text(&config.service_ipv4),
+            service_ipv6_range: text(&config.service_ipv6),
+            node_port_range: config.node_ports.map(|(first, last)| format!("{first}-{last}")),
             accept_in_iptables,
             cni,
             dns,

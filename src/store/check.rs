@@ -2,7 +2,7 @@
 //!
 //! The daemon and `podstead validate` both call [`check`], so that they cannot disagree.
 
-use super::{policy, workloads};
+use super::{network_objects, policy, workloads};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use podstead_artifact::Layers;
 use podstead_manifest::sops::Opening;
@@ -10,7 +10,7 @@ use podstead_manifest::{
     self as manifest, DecodedObject, Ignored, Limits, Object, ObjectKey, Patch, PatchesByObject, Problem, Substitution, Target,
     Touch,
 };
-use podstead_pod::objects::{Object as ReferredObject, admit_claim, admit_config_map, admit_secret};
+use podstead_pod::objects::{NetworkObject, Object as ReferredObject, admit_claim, admit_config_map, admit_secret};
 use podstead_pod::{AdmitContext, FieldProblem, Origin, Pod, Severity, admit, code};
 use podstead_settings::{Allow, PolicyRecord, Requirements};
 use podstead_workload::object::Workload;
@@ -102,6 +102,7 @@ impl CheckContext {
             AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_) => self.refusals_of_data(key),
             AcceptedObject::PersistentVolumeClaim(_) => self.refusals_of_claim(key),
             AcceptedObject::Workload(workload) => self.refusals_of_workload(key, workload, rules),
+            AcceptedObject::Network(object) => self.refusals_of_network_object(key, object),
         }
     }
 
@@ -112,6 +113,7 @@ impl CheckContext {
             Object::ConfigMap(_) | Object::Secret(_) => self.refusals_of_data(key),
             Object::PersistentVolumeClaim(_) => self.refusals_of_claim(key),
             Object::Workload(workload) => self.refusals_of_workload(key, workload, Rules::All),
+            Object::Network(object) => self.refusals_of_network_object(key, object),
         }
     }
 
@@ -150,6 +152,10 @@ impl CheckContext {
         self.allow.as_ref().map(|allow| policy::of_namespace(&key.namespace, allow)).unwrap_or_default()
     }
 
+    fn refusals_of_network_object(&self, key: &ObjectKey, object: &NetworkObject) -> Vec<FieldProblem> {
+        self.allow.as_ref().map(|allow| policy::of_network_object(object, &key.namespace, allow)).unwrap_or_default()
+    }
+
     fn refusals_of_claim(&self, key: &ObjectKey) -> Vec<FieldProblem> {
         self.allow.as_ref().map(|allow| policy::of_claim(&key.namespace, allow)).unwrap_or_default()
     }
@@ -177,13 +183,18 @@ pub enum AcceptedObject {
     PersistentVolumeClaim(Arc<PersistentVolumeClaim>),
     /// As written and validated, without status. Its template is neither defaulted nor named for this node: pods are made of it later.
     Workload(Arc<Workload>),
+    /// As written and validated, without status.
+    Network(Arc<NetworkObject>),
 }
 
 impl AcceptedObject {
     /// Reports whether its data must not change (`immutable: true`).
     pub fn is_immutable(&self) -> bool {
         match self {
-            AcceptedObject::Pod(_) | AcceptedObject::PersistentVolumeClaim(_) | AcceptedObject::Workload(_) => false,
+            AcceptedObject::Pod(_)
+            | AcceptedObject::PersistentVolumeClaim(_)
+            | AcceptedObject::Workload(_)
+            | AcceptedObject::Network(_) => false,
             AcceptedObject::ConfigMap(config_map) => config_map.immutable == Some(true),
             AcceptedObject::Secret(secret) => secret.immutable == Some(true),
         }
@@ -201,12 +212,14 @@ impl AcceptedObject {
             (AcceptedObject::Pod(one), AcceptedObject::Pod(other)) => one == other,
             (AcceptedObject::PersistentVolumeClaim(one), AcceptedObject::PersistentVolumeClaim(other)) => one == other,
             (AcceptedObject::Workload(one), AcceptedObject::Workload(other)) => one == other,
+            (AcceptedObject::Network(one), AcceptedObject::Network(other)) => one == other,
             (
                 AcceptedObject::Pod(_)
                 | AcceptedObject::ConfigMap(_)
                 | AcceptedObject::Secret(_)
                 | AcceptedObject::PersistentVolumeClaim(_)
-                | AcceptedObject::Workload(_),
+                | AcceptedObject::Workload(_)
+                | AcceptedObject::Network(_),
                 _,
             ) => false,
         }
@@ -221,6 +234,7 @@ impl fmt::Debug for AcceptedObject {
             AcceptedObject::ConfigMap(config_map) => config_map.fmt(f),
             AcceptedObject::PersistentVolumeClaim(claim) => claim.fmt(f),
             AcceptedObject::Workload(workload) => workload.fmt(f),
+            AcceptedObject::Network(object) => object.fmt(f),
             AcceptedObject::Secret(secret) => ReferredObject::Secret(Arc::clone(secret)).fmt(f),
         }
     }
@@ -342,6 +356,10 @@ fn judged(decoded: DecodedObject, context: &CheckContext) -> Judged {
             let (workload, problems) = workloads::admit(workload, &context.admit);
             (workload.map(|workload| AcceptedObject::Workload(workload.into())), problems)
         }
+        Object::Network(object) => {
+            let (object, problems) = network_objects::admit(object);
+            (object.map(|object| AcceptedObject::Network(object.into())), problems)
+        }
         Object::Pod(pod) => {
             let (pod, problems) = admitted(*pod, context);
             (pod.map(|pod| AcceptedObject::Pod(pod.into())), problems)
@@ -432,7 +450,8 @@ mod tests {
             AcceptedObject::ConfigMap(_)
             | AcceptedObject::Secret(_)
             | AcceptedObject::PersistentVolumeClaim(_)
-            | AcceptedObject::Workload(_) => panic!("no pod"),
+            | AcceptedObject::Workload(_)
+            | AcceptedObject::Network(_) => panic!("no pod"),
         }
     }
 

@@ -117,6 +117,9 @@ pub struct HistoryEntry {
     /// Number of Deployments, StatefulSets, Jobs and the like.
     #[serde(default)]
     pub workloads: usize,
+    /// Number of Services and other objects that say how pods are reached.
+    #[serde(default)]
+    pub network_objects: usize,
 }
 
 /// Accepted revisions of a source that are kept.

@@ -9,6 +9,7 @@ pub mod history;
 pub mod intake;
 pub mod kustomize;
 pub mod last_good;
+mod network_objects;
 mod policy;
 mod relocate;
 mod revisions;
@@ -26,6 +27,7 @@ pub use undelta::UndeltaStore;
 
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use podstead_manifest::{ObjectKey, Problem};
+use podstead_pod::objects::NetworkObject;
 use podstead_pod::{Origin, Pod, Revision, SourceId};
 use podstead_workload::object::Workload;
 use std::collections::BTreeMap;
@@ -66,6 +68,8 @@ pub struct Set {
     pub claims: BTreeMap<ObjectKey, Arc<PersistentVolumeClaim>>,
     /// Deployments, StatefulSets, Jobs and the like, by key. Their pods are not in `pods` before the set was expanded.
     pub workloads: BTreeMap<ObjectKey, SetWorkload>,
+    /// Services and other objects that say how pods are reached, by key.
+    pub network: BTreeMap<ObjectKey, Arc<NetworkObject>>,
     /// Problems of this revision; the objects concerned are present in their last good version, if there was one.
     pub problems: Vec<Problem>,
 }
@@ -81,6 +85,7 @@ impl std::fmt::Debug for Set {
             .field("secrets", &self.secrets.keys())
             .field("claims", &self.claims.keys())
             .field("workloads", &self.workloads.keys())
+            .field("network", &self.network.keys())
             .field("problems", &self.problems)
             .finish()
     }

@@ -38,6 +38,7 @@ fn metadata_of(object: &mut AcceptedObject) -> &mut ObjectMeta {
         AcceptedObject::Secret(secret) => &mut Arc::make_mut(secret).metadata,
         AcceptedObject::PersistentVolumeClaim(claim) => &mut Arc::make_mut(claim).metadata,
         AcceptedObject::Workload(workload) => Arc::make_mut(workload).metadata_mut(),
+        AcceptedObject::Network(object) => Arc::make_mut(object).metadata_mut(),
     }
 }
 

@@ -53,7 +53,8 @@ impl Sealer {
                 AcceptedObject::Pod(_)
                 | AcceptedObject::ConfigMap(_)
                 | AcceptedObject::PersistentVolumeClaim(_)
-                | AcceptedObject::Workload(_) => Ok(accepted.clone()),
+                | AcceptedObject::Workload(_)
+                | AcceptedObject::Network(_) => Ok(accepted.clone()),
             });
             let objects = objects.collect::<io::Result<Vec<_>>>()?;
             sealed.insert(name.clone(), KeptFile { objects, unclear: *unclear, layer: *layer, changes: changes.clone() });

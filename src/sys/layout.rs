@@ -83,6 +83,11 @@ impl Paths {
         self.state.join("images")
     }
 
+    /// Addresses and ports of Services: a file for each.
+    pub fn services(&self) -> PathBuf {
+        self.state.join("services")
+    }
+
     /// Address ranges of the pod network.
     pub fn network_record(&self) -> PathBuf {
         self.state.join("network.json")

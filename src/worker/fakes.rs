@@ -1,6 +1,6 @@
 //! Services in memory, for tests of workers and of the sync loop.
 
-use super::services::Incarnations;
+use super::services::{Incarnations, ServiceVariables};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
@@ -354,5 +354,16 @@ impl AskedIncarnations {
 impl Incarnations for AskedIncarnations {
     async fn recreate(&self, uid: PodUid) {
         lock(&self.asked).push(uid);
+    }
+}
+
+/// A host without Services.
+#[derive(Debug)]
+pub struct NoServices;
+
+#[async_trait]
+impl ServiceVariables for NoServices {
+    async fn of_pod(&self, _pod: &Pod) -> Vec<(String, String)> {
+        Vec::new()
     }
 }

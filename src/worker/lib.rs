@@ -51,4 +51,4 @@ mod show;
 
 pub use host_addresses::HostAddresses;
 pub use pod_workers::PodWorkers;
-pub use services::{Incarnations, Services};
+pub use services::{Incarnations, ServiceVariables, Services};

@@ -4,9 +4,9 @@ use super::HostAddresses;
 use super::backoff::BackoffPolicy;
 use async_trait::async_trait;
 use podstead_mux::ObjectView;
-use podstead_pod::PodUid;
 use podstead_pod::env::EnvFacts;
 use podstead_pod::objects::FingerprintKey;
+use podstead_pod::{Pod, PodUid};
 use podstead_probe::Probes;
 use podstead_runtime::{ImageService, PodNetwork, Runtime};
 use podstead_status::PodStatusSink;
@@ -31,6 +31,13 @@ impl Incarnations for podstead_mux::MuxHandle {
     async fn recreate(&self, uid: PodUid) {
         podstead_mux::MuxHandle::recreate(self, uid).await;
     }
+}
+
+/// Variables with the addresses of Services.
+#[async_trait]
+pub trait ServiceVariables: Send + Sync + fmt::Debug + 'static {
+    /// Those of a pod. Waits until the Services that came with it have their addresses.
+    async fn of_pod(&self, pod: &Pod) -> Vec<(String, String)>;
 }
 
 /// Everything that a worker works with. One for all workers.
@@ -62,6 +69,8 @@ pub struct Services {
     pub host_addresses: HostAddresses,
     /// Back-off of crashing containers.
     pub crash_loop: BackoffPolicy,
+    /// Variables of Services.
+    pub service_variables: Arc<dyn ServiceVariables>,
     /// ConfigMaps and Secrets.
     pub objects: Arc<ObjectView>,
     /// For telling whether values from them changed.

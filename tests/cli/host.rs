@@ -89,6 +89,7 @@ impl Host {
             wakers: Wakers::default(),
             source_control: Arc::new(StubSources),
             expand: None,
+            services: Arc::new(podstead::api::services::ServiceView::new(0)),
             upstream: None,
             started_at: Timestamp::now(),
             now: Timestamp::now,

@@ -449,8 +449,8 @@ fn what_is_wrong_with_a_patch_is_told_at_its_place() {
     for (target, expected) in [
         ("{name: web}", "target.kind: is required"),
         (
-            "{kind: Service}",
-            "target.kind: \"Service\" cannot be patched (write a kind that podstead reads, such as Pod, Deployment, ConfigMap or \
+            "{kind: Ingress}",
+            "target.kind: \"Ingress\" cannot be patched (write a kind that podstead reads, such as Pod, Deployment, ConfigMap or \
              Secret)",
         ),
         ("{kind: Pod, name: 'web.*'}", "target.name: \"web.*\" is not a name (write a name, in which * matches any text (web-*)"),

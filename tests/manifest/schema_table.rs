@@ -2,7 +2,8 @@
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, ReplicationController, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, ReplicationController, Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -43,6 +44,8 @@ fn table() -> String {
     add::<DaemonSet>("DaemonSet", &mut structures);
     add::<Job>("Job", &mut structures);
     add::<CronJob>("CronJob", &mut structures);
+    add::<Service>("Service", &mut structures);
+    add::<EndpointSlice>("EndpointSlice", &mut structures);
     let mut text = HEAD.to_owned();
     for (name, schema) in &structures {
         let Some(properties) = schema["properties"].as_object() else { continue };

@@ -191,6 +191,7 @@ fn definition(spec: &PodSpec, objects: &Objects) -> PodDefinition {
             cluster_domain: "cluster.local".into(),
             host_ips: Vec::new(),
             pod_ips: Vec::new(),
+            service_variables: Vec::new(),
             allocatable_cpu_milli: 2000,
             allocatable_memory_bytes: 1 << 30,
             allocatable_ephemeral_storage_bytes: 1 << 30,

@@ -7,6 +7,7 @@ mod listed;
 mod objects;
 mod pods;
 mod server_table;
+mod services;
 mod sources;
 
 pub(super) use claims::{ClaimsArgs, ServedClaim, ask as ask_claims, run as list_claims};
@@ -77,6 +78,12 @@ enum Kind {
     /// PersistentVolumeClaims, including released ones with data on disk
     #[command(name = "persistentvolumeclaims", visible_aliases = ["persistentvolumeclaim", "pvc"])]
     PersistentVolumeClaims(claims::ClaimsArgs),
+    /// Services of this host
+    #[command(name = "services", visible_aliases = ["service", "svc"])]
+    Services(services::ServicesArgs),
+    /// Endpoints of Services
+    #[command(name = "endpointslices", visible_alias = "endpointslice")]
+    EndpointSlices(services::ServicesArgs),
     /// Images on this host
     #[command(visible_alias = "image")]
     Images(images::ImagesArgs),
@@ -114,6 +121,8 @@ pub(super) fn run(args: &GetArgs, context: &Context) -> anyhow::Result<ExitCode>
             Some(Kind::ConfigMaps(args)) => objects::run(args, Plural::ConfigMaps, &client, color).await,
             Some(Kind::Secrets(args)) => objects::run(args, Plural::Secrets, &client, color).await,
             Some(Kind::PersistentVolumeClaims(args)) => claims::run(args, &client, color).await,
+            Some(Kind::Services(args)) => services::run(args, services::Plural::Services, &client, color).await,
+            Some(Kind::EndpointSlices(args)) => services::run(args, services::Plural::EndpointSlices, &client, color).await,
             Some(Kind::Images(args)) => images::run(args, &client, color).await,
         }
     })

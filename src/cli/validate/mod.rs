@@ -114,6 +114,8 @@ struct Findings {
     secrets: usize,
     claims: usize,
     workloads: usize,
+    /// Services and other objects that say how pods are reached.
+    network: usize,
     problems: Vec<Problem>,
 }
 
@@ -206,7 +208,7 @@ fn artifact(files: Files) -> Artifact {
 fn judge_one(prepared: &Prepared, files: Artifact, prefix: &Path, context: &CheckContext, findings: &mut Findings) {
     let check = |file: &str, bytes: &[u8], patches: &PatchesByObject| prepared.check(file, bytes, context, patches);
     let store = UndeltaStore::default().in_layers(&context.layers).apply(&files, &check);
-    let Set { source: _, revision: _, pods, config_maps, secrets, claims, workloads, mut problems } =
+    let Set { source: _, revision: _, pods, config_maps, secrets, claims, workloads, network, mut problems } =
         store.set(&SourceId::new("validate"), &files.revision);
     problems.iter_mut().for_each(|problem| problem.file = prefix.join(&problem.file).display().to_string());
     // What a patch is for may be in another directory, as the layers of a host are.
@@ -217,6 +219,7 @@ fn judge_one(prepared: &Prepared, files: Artifact, prefix: &Path, context: &Chec
     findings.secrets += secrets.len();
     findings.claims += claims.len();
     findings.workloads += workloads.len();
+    findings.network += network.len();
     findings.problems.extend(problems);
 }
 

@@ -73,6 +73,7 @@ struct Summary {
     secrets: usize,
     claims: usize,
     workloads: usize,
+    network_objects: usize,
     errors: usize,
     warnings: usize,
 }
@@ -86,6 +87,7 @@ pub(super) fn json(out: &mut impl Write, findings: &Findings) -> io::Result<()> 
         secrets: findings.secrets,
         claims: findings.claims,
         workloads: findings.workloads,
+        network_objects: findings.network,
         errors: findings.count(Severity::Error),
         warnings: findings.count(Severity::Warning),
     };
@@ -129,6 +131,7 @@ pub(super) fn summary(findings: &Findings) -> String {
     let found = [
         (findings.pods, "pod"),
         (findings.workloads, "workload"),
+        (findings.network, "network object"),
         (findings.config_maps, "config map"),
         (findings.secrets, "secret"),
         (findings.claims, "claim"),

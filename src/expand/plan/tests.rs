@@ -59,6 +59,7 @@ pub(super) fn set(name: &str, workloads: &[Workload]) -> Set {
         config_maps: BTreeMap::new(),
         secrets: BTreeMap::new(),
         claims: BTreeMap::new(),
+        network: BTreeMap::new(),
         workloads: workloads.collect(),
         problems: Vec::new(),
     }

@@ -82,11 +82,28 @@ pub static CINDER_VOLUME_SOURCE: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static CLIENT_IP_CONFIG: Struct = Struct {
+    name: "ClientIPConfig",
+    fields: &[
+        o("timeoutSeconds", Int32),
+    ],
+};
+
+#[rustfmt::skip]
 pub static CLUSTER_TRUST_BUNDLE_PROJECTION: Struct = Struct {
     name: "ClusterTrustBundleProjection",
     fields: &[
         o("labelSelector", Object(&LABEL_SELECTOR)), o("name", Str), o("optional", Bool), r("path", Str),
         o("signerName", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static CONDITION: Struct = Struct {
+    name: "Condition",
+    fields: &[
+        r("lastTransitionTime", Time), r("message", Str), o("observedGeneration", Int64), r("reason", Str), r("status", Str),
+        r("type", Str),
     ],
 };
 
@@ -394,6 +411,49 @@ pub static EMPTY_DIR_VOLUME_SOURCE: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static ENDPOINT: Struct = Struct {
+    name: "Endpoint",
+    fields: &[
+        r("addresses", List(&Str)), o("conditions", Object(&ENDPOINT_CONDITIONS)), o("deprecatedTopology", Map(&Str)),
+        o("hints", Object(&ENDPOINT_HINTS)), o("hostname", Str), o("nodeName", Str),
+        o("targetRef", Object(&OBJECT_REFERENCE)), o("zone", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static ENDPOINT_CONDITIONS: Struct = Struct {
+    name: "EndpointConditions",
+    fields: &[
+        o("ready", Bool), o("serving", Bool), o("terminating", Bool),
+    ],
+};
+
+#[rustfmt::skip]
+pub static ENDPOINT_HINTS: Struct = Struct {
+    name: "EndpointHints",
+    fields: &[
+        o("forNodes", List(&Object(&FOR_NODE))), o("forZones", List(&Object(&FOR_ZONE))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static ENDPOINT_PORT: Struct = Struct {
+    name: "EndpointPort",
+    fields: &[
+        o("appProtocol", Str), o("name", Str), o("port", Int32), o("protocol", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static ENDPOINT_SLICE: Struct = Struct {
+    name: "EndpointSlice",
+    fields: &[
+        r("addressType", Str), o("apiVersion", Str), r("endpoints", List(&Object(&ENDPOINT))), o("kind", Str),
+        r("metadata", Object(&OBJECT_META)), o("ports", List(&Object(&ENDPOINT_PORT))),
+    ],
+};
+
+#[rustfmt::skip]
 pub static ENV_FROM_SOURCE: Struct = Struct {
     name: "EnvFromSource",
     fields: &[
@@ -482,6 +542,22 @@ pub static FLOCKER_VOLUME_SOURCE: Struct = Struct {
     name: "FlockerVolumeSource",
     fields: &[
         o("datasetName", Str), o("datasetUUID", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static FOR_NODE: Struct = Struct {
+    name: "ForNode",
+    fields: &[
+        r("name", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static FOR_ZONE: Struct = Struct {
+    name: "ForZone",
+    fields: &[
+        r("name", Str),
     ],
 };
 
@@ -671,6 +747,22 @@ pub static LINUX_CONTAINER_USER: Struct = Struct {
     name: "LinuxContainerUser",
     fields: &[
         r("gid", Int64), o("supplementalGroups", List(&Int64)), r("uid", Int64),
+    ],
+};
+
+#[rustfmt::skip]
+pub static LOAD_BALANCER_INGRESS: Struct = Struct {
+    name: "LoadBalancerIngress",
+    fields: &[
+        o("hostname", Str), o("ip", Str), o("ipMode", Str), o("ports", List(&Object(&PORT_STATUS))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static LOAD_BALANCER_STATUS: Struct = Struct {
+    name: "LoadBalancerStatus",
+    fields: &[
+        o("ingress", List(&Object(&LOAD_BALANCER_INGRESS))),
     ],
 };
 
@@ -1057,6 +1149,14 @@ pub static POD_TEMPLATE_SPEC: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static PORT_STATUS: Struct = Struct {
+    name: "PortStatus",
+    fields: &[
+        o("error", Str), r("port", Int32), r("protocol", Str),
+    ],
+};
+
+#[rustfmt::skip]
 pub static PORTWORX_VOLUME_SOURCE: Struct = Struct {
     name: "PortworxVolumeSource",
     fields: &[
@@ -1323,10 +1423,58 @@ pub static SECURITY_CONTEXT: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static SERVICE: Struct = Struct {
+    name: "Service",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)), o("spec", Object(&SERVICE_SPEC)),
+        o("status", Object(&SERVICE_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
 pub static SERVICE_ACCOUNT_TOKEN_PROJECTION: Struct = Struct {
     name: "ServiceAccountTokenProjection",
     fields: &[
         o("audience", Str), o("expirationSeconds", Int64), r("path", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SERVICE_PORT: Struct = Struct {
+    name: "ServicePort",
+    fields: &[
+        o("appProtocol", Str), o("name", Str), o("nodePort", Int32), r("port", Int32), o("protocol", Str),
+        o("targetPort", IntOrString),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SERVICE_SPEC: Struct = Struct {
+    name: "ServiceSpec",
+    fields: &[
+        o("allocateLoadBalancerNodePorts", Bool), o("clusterIP", Str), o("clusterIPs", List(&Str)),
+        o("externalIPs", List(&Str)), o("externalName", Str), o("externalTrafficPolicy", Str),
+        o("healthCheckNodePort", Int32), o("internalTrafficPolicy", Str), o("ipFamilies", List(&Str)),
+        o("ipFamilyPolicy", Str), o("loadBalancerClass", Str), o("loadBalancerIP", Str),
+        o("loadBalancerSourceRanges", List(&Str)), o("ports", List(&Object(&SERVICE_PORT))),
+        o("publishNotReadyAddresses", Bool), o("selector", Map(&Str)), o("sessionAffinity", Str),
+        o("sessionAffinityConfig", Object(&SESSION_AFFINITY_CONFIG)), o("trafficDistribution", Str), o("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SERVICE_STATUS: Struct = Struct {
+    name: "ServiceStatus",
+    fields: &[
+        o("conditions", List(&Object(&CONDITION))), o("loadBalancer", Object(&LOAD_BALANCER_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SESSION_AFFINITY_CONFIG: Struct = Struct {
+    name: "SessionAffinityConfig",
+    fields: &[
+        o("clientIP", Object(&CLIENT_IP_CONFIG)),
     ],
 };
 

@@ -40,7 +40,11 @@ pub(super) fn objects_of(set: &Set) -> Own {
         .claims
         .iter()
         .map(|(key, object)| (name(ObjectKind::PersistentVolumeClaim, key), Object::PersistentVolumeClaim(Arc::clone(object))));
-    config_maps.chain(secrets).chain(claims).collect()
+    let network = set
+        .network
+        .iter()
+        .map(|(key, object)| (name(ObjectKind::Network(object.kind()), key), Object::Network(Arc::clone(object))));
+    config_maps.chain(secrets).chain(claims).chain(network).collect()
 }
 
 /// Joins what the sources deliver; `None` for a source that has not delivered.

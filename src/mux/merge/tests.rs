@@ -22,6 +22,7 @@ pub(crate) fn set(source_name: &str, pods: &[(&str, &str)]) -> Set {
         pods: pods.collect(),
         config_maps: BTreeMap::new(),
         claims: BTreeMap::new(),
+        network: BTreeMap::new(),
         workloads: BTreeMap::new(),
         secrets: BTreeMap::new(),
         problems: Vec::new(),

@@ -29,6 +29,7 @@ mod relearn;
 mod resolver_rules;
 mod rules;
 mod ruleset;
+mod service_ports;
 mod services;
 mod switches;
 mod tracked;
@@ -146,6 +147,19 @@ impl BuiltinNetwork {
         let shared = Arc::clone(&self.shared);
         let served = tokio::task::spawn_blocking(move || shared.serve(ranges, frontends)).await;
         served.map_err(|_| ServeError::Interrupted)?.map_err(ServeError::Rules)
+    }
+
+    /// The ranges of addresses of Services, chosen and recorded when they are first asked for (S4).
+    pub async fn service_ranges(&self) -> Result<ServiceRanges, ServeError> {
+        let shared = Arc::clone(&self.shared);
+        let ranges = tokio::task::spawn_blocking(move || shared.choose_service_ranges()).await;
+        ranges.map_err(|_| ServeError::Interrupted)?
+    }
+
+    /// The holder of a port of the host, in words: a pod, or a program that listens there (S9, S11).
+    pub async fn holder_of(&self, port: HostPort) -> Option<String> {
+        let shared = Arc::clone(&self.shared);
+        tokio::task::spawn_blocking(move || shared.holder_of(&port)).await.ok().flatten()
     }
 
     /// Returns true if this is the address of a pod: no packet of a pod has another source.
@@ -382,21 +396,8 @@ impl Shared {
     }
 
     fn check_free(&self, port: &HostPort) -> Result<(), NetworkError> {
-        let proc = Path::new("/proc");
-        match listeners::in_the_way(port, |address, port| {
-            // Packets to the resolver are told apart before ports of the host are looked up.
-            self.links.dns_port == Some(port) && super::GATEWAYS.contains(&address) || address == super::RESOLVER_ON_HOST
-        }) {
-            Ok(None) => Ok(()),
-            Ok(Some(listener)) => {
-                let owner = listeners::owner(proc, &listener).unwrap_or_else(|| "a service on this host".to_owned());
-                Err(NetworkError::PortTaken(format!("hostPort {port} is in use by {owner}")))
-            }
-            Err(error) => {
-                tracing::warn!(%error, %port, "cannot list listening sockets");
-                Ok(())
-            }
-        }
+        let holder = self.listener_at(port).or_else(|| self.leads_to_service(port).then(|| "a Service".to_owned()));
+        holder.map_or(Ok(()), |holder| Err(NetworkError::PortTaken(format!("hostPort {port} is in use by {holder}"))))
     }
 
     fn tear_down(&self, uid: &PodUid) -> Result<(), NetworkError> {

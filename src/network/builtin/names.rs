@@ -24,6 +24,11 @@ pub(super) const NEXT_HOP_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0,
 pub(super) const RANGES_V4: [&str; 4] = ["10.201.0.0/20", "10.213.0.0/20", "172.29.240.0/20", "192.168.208.0/20"];
 /// The same for IPv6: unique local addresses, never seen outside of the host.
 pub(super) const RANGES_V6: [&str; 3] = ["fd70:6f64:7374:1::/64", "fd70:6f64:7374:2::/64", "fd70:6f64:7374:3::/64"];
+/// Ranges of Services to choose from (S4). They overlap no range of pods.
+pub(super) const SERVICE_RANGES_V4: [&str; 4] = ["10.202.0.0/20", "10.214.0.0/20", "172.29.224.0/20", "192.168.192.0/20"];
+/// The same for IPv6.
+pub(super) const SERVICE_RANGES_V6: [&str; 3] =
+    ["fd70:6f64:7374:5001::/112", "fd70:6f64:7374:5002::/112", "fd70:6f64:7374:5003::/112"];
 
 /// Names of one daemon's things.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Choice of the ranges of pod addresses.
 
-use super::names::{Names, RANGES_V4, RANGES_V6};
+use super::names::{Names, RANGES_V4, RANGES_V6, SERVICE_RANGES_V4, SERVICE_RANGES_V6};
 use super::record::ChosenRanges;
 use podstead_settings::{AddressRange, NetworkConfig};
 use podstead_sys::netlink::rtnetlink::{self, Link, Reached};
@@ -78,6 +78,32 @@ pub(super) fn decide(
     }
     decision.collisions = collisions(&decision.ranges, used);
     Ok(decision)
+}
+
+/// Decides on the ranges of Services (pure, S4). Those of pods count as used; what was chosen before stays, since addresses were given from it.
+pub(super) fn decide_of_services(
+    config: &NetworkConfig,
+    earlier: &ChosenRanges,
+    of_pods: &[AddressRange],
+    used: &[Used],
+) -> (ChosenRanges, [Option<AddressRange>; 2]) {
+    let mut used = used.to_vec();
+    used.extend(of_pods.iter().map(|range| Used { network: *range, interface: String::new(), is_on_link: true }));
+    let parse = |text: &Option<String>| text.as_ref().and_then(|text| text.parse().ok());
+    let is_apart = |range: &AddressRange| !of_pods.iter().any(|pods| pods.overlaps(range));
+    let earlier_v4 = parse(&earlier.service_ipv4).filter(is_apart);
+    let v4 = one(config.service_ipv4, earlier_v4, &SERVICE_RANGES_V4, true, &used);
+    let has_ipv6 = of_pods.iter().any(|range| !range.is_ipv4());
+    let earlier_v6 = parse(&earlier.service_ipv6).filter(is_apart);
+    let v6 = has_ipv6.then(|| one(config.service_ipv6, earlier_v6, &SERVICE_RANGES_V6, true, &used)).flatten();
+    let mut chosen = earlier.clone();
+    if config.service_ipv4.is_none() {
+        chosen.service_ipv4 = v4.map(|range| range.to_string());
+    }
+    if config.service_ipv6.is_none() && has_ipv6 {
+        chosen.service_ipv6 = v6.map(|range| range.to_string());
+    }
+    (chosen, [v4, v6])
 }
 
 /// A range that nothing else uses, or else one without neighbours of this host in it.
@@ -198,6 +224,20 @@ mod tests {
         let busy = used(&["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"]);
         let error = decide(&NetworkConfig::default(), &ChosenRanges::default(), false, false, &busy).unwrap_err();
         assert!(error.to_string().contains("network.ipv4Range"), "{error}");
+    }
+
+    #[test]
+    fn range_of_services_keeps_away_from_others() {
+        let config = NetworkConfig::default();
+        let pods: Vec<AddressRange> = ["10.201.0.0/20", "fd70:6f64:7374:1::/64"].iter().map(|text| text.parse().unwrap()).collect();
+        let (chosen, [v4, v6]) = decide_of_services(&config, &ChosenRanges::default(), &pods, &used(&["10.202.0.0/16"]));
+        assert_eq!(v4.unwrap().to_string(), "10.214.0.0/20");
+        assert_eq!(v6.unwrap().to_string(), "fd70:6f64:7374:5001::/112");
+        let again = decide_of_services(&config, &chosen, &pods, &[]);
+        assert_eq!(again.1, [v4, v6], "what was chosen once stays");
+        let moved = [v4.unwrap()];
+        let (_, [other, none]) = decide_of_services(&config, &chosen, &moved, &[]);
+        assert_eq!((other.unwrap().to_string(), none), ("10.202.0.0/20".to_owned(), None));
     }
 
     #[test]

@@ -17,6 +17,11 @@ pub(super) struct ChosenRanges {
     pub(super) ipv4: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ipv6: Option<String>,
+    /// Range of Services.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) service_ipv4: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) service_ipv6: Option<String>,
     /// Mode in which pods are connected; `None` for routed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) mode: Option<NetworkMode>,

@@ -113,6 +113,7 @@ mod tests {
             cluster_domain: "cluster.local".into(),
             host_ips: vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()],
             pod_ips: vec!["10.0.0.7".parse().unwrap(), "fd00::7".parse().unwrap()],
+            service_variables: Vec::new(),
             allocatable_cpu_milli: 1,
             allocatable_memory_bytes: 1,
             allocatable_ephemeral_storage_bytes: 1,

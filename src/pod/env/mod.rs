@@ -36,6 +36,8 @@ pub struct EnvFacts {
     pub host_ips: Vec<IpAddr>,
     /// `status.podIPs`, primary first; those of the host for a pod on the host's network. Empty for a pod that has only `lo`.
     pub pod_ips: Vec<IpAddr>,
+    /// Addresses of Services, at the time when the container is made.
+    pub service_variables: Vec<(String, String)>,
     /// Stands for a container's missing cpu limit, in thousandths.
     pub allocatable_cpu_milli: u64,
     /// Stands for a container's missing memory limit, in bytes.
@@ -124,6 +126,10 @@ pub fn container_environment(
             variables.push((name.to_owned(), value));
         }
     };
+    // The container's own variables win over them, and see them.
+    for (name, value) in &facts.service_variables {
+        set(&mut environment.variables, name, value.clone());
+    }
     for source in list(&container.env_from) {
         let given = object::whole(pod, source, objects)?;
         for (name, value) in given.variables {
@@ -205,6 +211,7 @@ mod tests {
             cluster_domain: "cluster.local".into(),
             host_ips: vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()],
             pod_ips: vec!["10.0.0.7".parse().unwrap()],
+            service_variables: Vec::new(),
             allocatable_cpu_milli: 3500,
             allocatable_memory_bytes: 4 << 30,
             allocatable_ephemeral_storage_bytes: 1 << 30,

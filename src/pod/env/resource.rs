@@ -105,6 +105,7 @@ mod tests {
             cluster_domain: "cluster.local".into(),
             host_ips: vec![],
             pod_ips: vec![],
+            service_variables: Vec::new(),
         };
         let selector = serde_yaml::from_str(&format!("{{{selector}}}")).unwrap();
         resource_field_value(&pod, &pod.spec.as_ref().unwrap().containers[0], &selector, &facts)

@@ -150,6 +150,7 @@ mod tests {
             cluster_domain: "cluster.local".into(),
             host_ips: vec![],
             pod_ips: vec![],
+            service_variables: Vec::new(),
             allocatable_cpu_milli: 3500,
             allocatable_memory_bytes: 4 << 30,
             allocatable_ephemeral_storage_bytes: 1 << 30,

@@ -1,10 +1,11 @@
-//! ConfigMaps and Secrets that stand beside the pods, as pods see them: one immutable view over all sources. **Pure**.
+//! Objects that stand beside the pods, such as ConfigMaps and Secrets, as pods see them: one immutable view over all sources. **Pure**.
 //!
 //! The mux makes an [`Objects`] of what the sources deliver; [`references`] says which of them a pod names; [`mod@crate::env`] and
 //! volumes read what it says. No text of this module, nor any `Debug`, shows what a Secret holds.
 
 mod admit;
 mod fingerprint;
+mod network;
 mod object;
 mod reference;
 mod seen;
@@ -12,6 +13,7 @@ mod seen;
 pub use admit::{admit_claim, admit_config_map, admit_secret};
 pub use fingerprint::Fingerprinting;
 pub use fingerprint::{Fingerprint, FingerprintKey};
+pub use network::{NetworkKind, NetworkObject};
 pub use object::{NotText, Object};
 pub(crate) use reference::namespace_of;
 pub use reference::references;
@@ -23,7 +25,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Kind of an object that a pod may refer to.
+/// Kind of an object beside the pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKind {
     /// `ConfigMap`.
@@ -32,6 +34,8 @@ pub enum ObjectKind {
     Secret,
     /// `PersistentVolumeClaim`.
     PersistentVolumeClaim,
+    /// A kind that says how pods are reached.
+    Network(NetworkKind),
 }
 
 impl ObjectKind {
@@ -41,6 +45,7 @@ impl ObjectKind {
             ObjectKind::ConfigMap => "ConfigMap",
             ObjectKind::Secret => "Secret",
             ObjectKind::PersistentVolumeClaim => "PersistentVolumeClaim",
+            ObjectKind::Network(kind) => kind.as_str(),
         }
     }
 
@@ -50,6 +55,7 @@ impl ObjectKind {
             ObjectKind::ConfigMap => "configMaps",
             ObjectKind::Secret => "secrets",
             ObjectKind::PersistentVolumeClaim => "persistentVolumeClaims",
+            ObjectKind::Network(_) => "subdomains",
         }
     }
 
@@ -59,6 +65,7 @@ impl ObjectKind {
             ObjectKind::ConfigMap => "configmap",
             ObjectKind::Secret => "secret",
             ObjectKind::PersistentVolumeClaim => "persistentvolumeclaim",
+            ObjectKind::Network(kind) => kind.in_a_sentence(),
         }
     }
 }
@@ -136,7 +143,7 @@ pub struct Held {
     pub source: SourceId,
 }
 
-/// All ConfigMaps, Secrets and PersistentVolumeClaims of this host, and which source reaches which of them.
+/// All objects beside the pods of this host, and which source reaches which of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Objects {
     sharing: Arc<Sharing>,
@@ -155,12 +162,13 @@ impl Objects {
 
     /// Adds an object of a source, which comes after those of all earlier ones in the order of [`Sharing::order`]. When no pod would ever use
     /// it, because a source that is not apart has one of this name, that one stays and its source is returned. A claim stands for
-    /// one directory: that of an unrestricted source leaves no room for another one.
+    /// one directory: that of an unrestricted source leaves no room for another one. Objects of the network have one name for all pods.
     pub fn add(&mut self, source: &SourceId, name: ObjectName, object: Object) -> Option<SourceId> {
         let sharing = &self.sharing;
         let hides = |held: &&Held| {
             let takes_the_place = name.kind == ObjectKind::PersistentVolumeClaim && !sharing.is_restricted(&held.source);
-            takes_the_place || !sharing.are_apart(source, &held.source)
+            let is_for_all = matches!(name.kind, ObjectKind::Network(_));
+            takes_the_place || is_for_all || !sharing.are_apart(source, &held.source)
         };
         let winner = self.held.get(&name).and_then(|held| held.iter().find(hides)).map(|held| held.source.clone());
         if winner.is_none() {

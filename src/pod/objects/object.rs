@@ -1,11 +1,12 @@
 //! Content of one object.
 
+use super::NetworkObject;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Object that a pod may refer to.
+/// Object beside the pods.
 #[derive(Clone)]
 pub enum Object {
     /// `data` is text, `binaryData` is not.
@@ -14,6 +15,8 @@ pub enum Object {
     Secret(Arc<Secret>),
     /// Holds no keys: a directory of this host stands for it.
     PersistentVolumeClaim(Arc<PersistentVolumeClaim>),
+    /// Holds no keys: it says how pods are reached.
+    Network(Arc<NetworkObject>),
 }
 
 /// A value that is no text, or holds a NUL character: it cannot be that of a variable.
@@ -26,7 +29,7 @@ impl Object {
         match self {
             Object::ConfigMap(config_map) => config_map.data.as_ref()?.get(key).map(|value| as_text(value.as_bytes())),
             Object::Secret(secret) => secret.data.as_ref()?.get(key).map(|value| as_text(&value.0)),
-            Object::PersistentVolumeClaim(_) => None,
+            Object::PersistentVolumeClaim(_) | Object::Network(_) => None,
         }
     }
 
@@ -37,7 +40,7 @@ impl Object {
                 config_map.data.iter().flatten().map(|(key, value)| (key.as_str(), as_text(value.as_bytes()))).collect()
             }
             Object::Secret(secret) => secret.data.iter().flatten().map(|(key, value)| (key.as_str(), as_text(&value.0))).collect(),
-            Object::PersistentVolumeClaim(_) => BTreeMap::new(),
+            Object::PersistentVolumeClaim(_) | Object::Network(_) => BTreeMap::new(),
         }
     }
 
@@ -50,7 +53,7 @@ impl Object {
                 texts.chain(others).collect()
             }
             Object::Secret(secret) => secret.data.iter().flatten().map(|(key, value)| (key.as_str(), value.0.as_slice())).collect(),
-            Object::PersistentVolumeClaim(_) => BTreeMap::new(),
+            Object::PersistentVolumeClaim(_) | Object::Network(_) => BTreeMap::new(),
         }
     }
 }
@@ -66,7 +69,8 @@ impl PartialEq for Object {
             (Object::ConfigMap(one), Object::ConfigMap(other)) => Arc::ptr_eq(one, other) || one == other,
             (Object::Secret(one), Object::Secret(other)) => Arc::ptr_eq(one, other) || one == other,
             (Object::PersistentVolumeClaim(one), Object::PersistentVolumeClaim(other)) => Arc::ptr_eq(one, other) || one == other,
-            (Object::ConfigMap(_) | Object::Secret(_) | Object::PersistentVolumeClaim(_), _) => false,
+            (Object::Network(one), Object::Network(other)) => Arc::ptr_eq(one, other) || one == other,
+            (Object::ConfigMap(_) | Object::Secret(_) | Object::PersistentVolumeClaim(_) | Object::Network(_), _) => false,
         }
     }
 }
@@ -78,6 +82,7 @@ impl fmt::Debug for Object {
             Object::ConfigMap(_) => "ConfigMap",
             Object::Secret(_) => "Secret",
             Object::PersistentVolumeClaim(_) => "PersistentVolumeClaim",
+            Object::Network(object) => object.kind().as_str(),
         };
         write!(f, "{name} ")?;
         f.debug_map().entries(self.files().into_iter().map(|(key, value)| (key, format!("{} bytes", value.len())))).finish()

@@ -102,7 +102,7 @@ const SPEC: &[(&str, Support)] = &[
             "`ClusterFirst` uses podstead's resolver where podstead provides the pod network; elsewhere it means `Default`, the host's resolver",
         ),
     ),
-    ("enableServiceLinks", ignored_unless("podstead has no Services", &["true", "false"])),
+    ("enableServiceLinks", YES),
     ("ephemeralContainers", refused("not allowed in a manifest", "use podstead exec")),
     ("hostAliases", YES),
     ("hostAliases[].hostnames", YES),

@@ -30,6 +30,18 @@ pub fn without_effect(object: &Service) -> Vec<Problem> {
             found.add(field, "has no effect: all endpoints are on this host");
         }
     }
+    if spec.type_.as_deref() == Some("ExternalName") {
+        found.add("spec.externalName", "is not served yet: the name leads nowhere");
+        found.hint("write the other name where clients have it");
+    }
+    if spec.external_ips.iter().flatten().next().is_some() {
+        found.add("spec.externalIPs", "are not served");
+        found.hint("use type LoadBalancer, which has all addresses of this host");
+    }
+    if spec.load_balancer_ip.as_deref().is_some_and(|address| !address.is_empty()) {
+        found.add("spec.loadBalancerIP", "the Service gets no port of this host: one address alone is not served");
+        found.hint("remove the field: a load balancer has all addresses of this host");
+    }
     if spec.health_check_node_port.is_some_and(|port| port != 0) {
         found.add("spec.healthCheckNodePort", "is not served");
     }

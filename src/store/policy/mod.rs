@@ -4,11 +4,13 @@
 //! `reach_test` holds the rules of `allow` against the table of supported fields, so that no field that reaches the host is without one.
 
 mod channels;
+mod network_objects;
 #[cfg(test)]
 mod reach_test;
 mod requirements;
 
 pub(super) use channels::of_pod as channels_of_pod;
+pub(super) use network_objects::of_network_object;
 pub(super) use requirements::of_pod as requirements_of_pod;
 
 use k8s_openapi::api::core::v1::{Container, PersistentVolumeClaim, PodSpec, VolumeMount};

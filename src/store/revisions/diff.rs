@@ -45,6 +45,7 @@ fn value(object: &AcceptedObject) -> Value {
         AcceptedObject::Secret(secret) => serde_json::to_value(secret),
         AcceptedObject::PersistentVolumeClaim(claim) => serde_json::to_value(claim),
         AcceptedObject::Workload(workload) => Ok(workload.to_json()),
+        AcceptedObject::Network(object) => object.to_json(),
     };
     // These types have string keys only: they are always values.
     value.unwrap_or_default()

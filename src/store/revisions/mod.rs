@@ -54,7 +54,7 @@ pub(super) fn outcome(problems: &[Problem], unchanged: impl FnOnce() -> bool) ->
 
 /// A record as an entry of the history.
 pub(super) fn entry(record: &Record, in_force: bool) -> HistoryEntry {
-    let (mut pods, mut config_maps, mut secrets, mut claims, mut workloads) = (0, 0, 0, 0, 0);
+    let (mut pods, mut config_maps, mut secrets, mut claims, mut workloads, mut network_objects) = (0, 0, 0, 0, 0, 0);
     for object in in_use(&record.files).into_values() {
         match &object.object {
             AcceptedObject::Pod(_) => pods += 1,
@@ -62,6 +62,7 @@ pub(super) fn entry(record: &Record, in_force: bool) -> HistoryEntry {
             AcceptedObject::Secret(_) => secrets += 1,
             AcceptedObject::PersistentVolumeClaim(_) => claims += 1,
             AcceptedObject::Workload(_) => workloads += 1,
+            AcceptedObject::Network(_) => network_objects += 1,
         }
     }
     HistoryEntry {
@@ -81,5 +82,6 @@ pub(super) fn entry(record: &Record, in_force: bool) -> HistoryEntry {
         secrets,
         claims,
         workloads,
+        network_objects,
     }
 }

@@ -205,6 +205,7 @@ impl UndeltaStore {
             secrets: BTreeMap::new(),
             claims: BTreeMap::new(),
             workloads: BTreeMap::new(),
+            network: BTreeMap::new(),
             problems: self.files.values().flat_map(|share| share.problems().iter().cloned()).collect(),
         };
         for (key, (winner, losers)) in self.claims() {
@@ -221,6 +222,9 @@ impl UndeltaStore {
                 AcceptedObject::Workload(workload) => {
                     let workload = SetWorkload { workload: workload.clone(), origin: winner.origin.clone() };
                     set.workloads.insert(key.clone(), workload);
+                }
+                AcceptedObject::Network(object) => {
+                    set.network.insert(key.clone(), object.clone());
                 }
                 AcceptedObject::Secret(secret) => {
                     set.secrets.insert(key.clone(), secret.clone());

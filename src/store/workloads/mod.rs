@@ -48,7 +48,8 @@ fn keep_own(workload: &mut Workload) {
     }
 }
 
-fn refused(Problem { code: class, field, message, hint }: Problem) -> FieldProblem {
+/// A refusal in the form that problems of Pods have.
+pub(super) fn refused(Problem { code: class, field, message, hint }: Problem) -> FieldProblem {
     let code = match class {
         Code::Required => code::REQUIRED,
         Code::Invalid => code::INVALID,

@@ -15,5 +15,6 @@ mod power;
 mod probes;
 mod reach;
 mod resolver;
+mod services;
 mod stop;
 mod surroundings;

@@ -38,8 +38,8 @@ impl ServiceRanges {
         [self.ipv4, self.ipv6].into_iter().flatten()
     }
 
-    /// True if there is none.
-    pub(super) const fn is_empty(self) -> bool {
+    /// Returns true if there is none.
+    pub const fn is_empty(self) -> bool {
         self.ipv4.is_none() && self.ipv6.is_none()
     }
 }
@@ -50,6 +50,18 @@ pub enum ServeError {
     /// The kernel refused a change.
     #[error("change the packet rules of Services")]
     Rules(#[source] NetlinkError),
+    /// The host is not ready for pods.
+    #[error("prepare the host: {0}")]
+    Host(String),
+    /// The networks of the host cannot be listed.
+    #[error("list the networks of this host")]
+    Look(#[source] NetlinkError),
+    /// The ranges cannot be read or recorded.
+    #[error("record the address ranges of Services: {0}")]
+    Record(String),
+    /// All default ranges are in use.
+    #[error("all default address ranges of Services are in use on this host: set a free range in network.serviceIpv4Range")]
+    NoFreeRange,
     /// The daemon is ending, or the work panicked.
     #[error("the change of the packet rules of Services was interrupted")]
     Interrupted,

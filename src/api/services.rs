@@ -1,0 +1,298 @@
+//! Services and their EndpointSlices as they are served: list, get, watch and tables.
+
+use super::collection::Collection;
+use super::failure::ApiFailure;
+use super::published::{PodKey, SOURCE_ANNOTATION};
+use super::route::PodPath;
+use super::table::Column;
+use bytes::Bytes;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Service, ServicePort};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use podstead_pod::{DEFAULT_NAMESPACE, SourceId};
+use podstead_telemetry::journal::Journal;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Changes of one kind that are remembered for watchers.
+const HISTORY: usize = 256;
+
+/// A Service as it is served.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The object, with its addresses and ports.
+    pub service: Service,
+    /// Its endpoints.
+    pub slices: Vec<EndpointSlice>,
+    /// The source that it comes from.
+    pub source: SourceId,
+}
+
+/// One of the two kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ServedKind {
+    /// `v1` Service.
+    Service,
+    /// `discovery.k8s.io/v1` EndpointSlice.
+    EndpointSlice,
+}
+
+/// The Services that are served, and their EndpointSlices.
+#[derive(Debug)]
+pub struct ServiceView {
+    services: Journal<PodKey, PublishedObject>,
+    slices: Journal<PodKey, PublishedObject>,
+}
+
+/// One version of an object.
+#[derive(Debug)]
+pub(super) struct PublishedObject {
+    key: PodKey,
+    labels: BTreeMap<String, String>,
+    object: Value,
+    /// Without the version.
+    content: Value,
+}
+
+impl PublishedObject {
+    fn new(key: PodKey, content: Value, version: u64) -> Self {
+        let mut object = content.clone();
+        object["metadata"]["resourceVersion"] = json!(version.to_string());
+        let labels = content["metadata"]["labels"].as_object().into_iter().flatten();
+        let labels = labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
+        Self { key, labels, object, content }
+    }
+}
+
+impl ServiceView {
+    /// Nothing is served yet. Versions start after `start`, as those of pods do.
+    pub fn new(start: u64) -> Self {
+        Self { services: Journal::new(start, HISTORY), slices: Journal::new(start, HISTORY) }
+    }
+
+    /// Replaces everything; what is the same keeps its version.
+    pub fn replace(&self, shown: Vec<Shown>) {
+        let (mut services, mut slices) = (Vec::new(), Vec::new());
+        for Shown { service, slices: of_service, source } in shown {
+            services.push(json!(service));
+            if let Some(last) = services.last_mut() {
+                last["metadata"]["annotations"][SOURCE_ANNOTATION] = json!(source.as_str());
+            }
+            slices.extend(of_service.into_iter().map(|slice| json!(slice)));
+        }
+        replace(&self.services, services);
+        replace(&self.slices, slices);
+    }
+
+    const fn journal(&self, kind: ServedKind) -> &Journal<PodKey, PublishedObject> {
+        match kind {
+            ServedKind::Service => &self.services,
+            ServedKind::EndpointSlice => &self.slices,
+        }
+    }
+}
+
+fn replace(journal: &Journal<PodKey, PublishedObject>, objects: Vec<Value>) {
+    let mut present = BTreeSet::new();
+    for mut content in objects {
+        let text = |field: &str| content["metadata"][field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let namespace = text("namespace").unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
+        let key = PodKey { namespace: namespace.clone(), name: text("name").unwrap_or_default() };
+        content["metadata"]["namespace"] = json!(namespace);
+        present.insert(key.clone());
+        journal.update(key.clone(), |before, version| {
+            before.is_none_or(|before| before.content != content).then(|| PublishedObject::new(key, content, version))
+        });
+    }
+    for gone in journal.list().1.iter().filter(|object| !present.contains(&object.key)) {
+        journal.remove(&gone.key, |last, version| PublishedObject::new(last.key.clone(), last.content.clone(), version));
+    }
+}
+
+/// Objects of one kind.
+#[derive(Debug)]
+pub(super) struct Served {
+    view: Arc<ServiceView>,
+    kind: ServedKind,
+}
+
+impl Served {
+    pub(super) fn new(view: Arc<ServiceView>, kind: ServedKind) -> Self {
+        Self { view, kind }
+    }
+
+    /// One object.
+    pub(super) fn find(&self, path: &PodPath) -> Result<Arc<PublishedObject>, ApiFailure> {
+        let key = PodKey { namespace: path.namespace.clone(), name: path.name.clone() };
+        let plural = match self.kind {
+            ServedKind::Service => "services",
+            ServedKind::EndpointSlice => "endpointslices.discovery.k8s.io",
+        };
+        self.view.journal(self.kind).get(&key).ok_or_else(|| ApiFailure::not_found(plural, &path.name))
+    }
+}
+
+const SERVICE_COLUMNS: &[Column] = &[
+    Column::name(),
+    Column::text("Type", "Type of the Service"),
+    Column::text("Cluster-IP", "Its address"),
+    Column::text("External-IP", "Addresses for clients outside of the host, or the name that it stands for"),
+    Column::text("Port(s)", "Its ports, and those of the host that lead to them"),
+    Column::text("Selector", "Labels of its pods").wide(),
+];
+const SLICE_COLUMNS: &[Column] = &[
+    Column::name(),
+    Column::text("AddressType", "Family of the addresses"),
+    Column::text("Ports", "Ports of the pods"),
+    Column::text("Endpoints", "Addresses"),
+];
+
+impl Collection for Served {
+    type Key = PodKey;
+    type Item = PublishedObject;
+
+    fn api_version(&self) -> &'static str {
+        match self.kind {
+            ServedKind::Service => "v1",
+            ServedKind::EndpointSlice => "discovery.k8s.io/v1",
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.kind {
+            ServedKind::Service => "Service",
+            ServedKind::EndpointSlice => "EndpointSlice",
+        }
+    }
+
+    fn fields(&self) -> &'static [&'static str] {
+        &["metadata.name", "metadata.namespace"]
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        match self.kind {
+            ServedKind::Service => SERVICE_COLUMNS,
+            ServedKind::EndpointSlice => SLICE_COLUMNS,
+        }
+    }
+
+    fn journal(&self) -> &Journal<PodKey, PublishedObject> {
+        self.view.journal(self.kind)
+    }
+
+    fn namespace<'a>(&self, item: &'a PublishedObject) -> &'a str {
+        &item.key.namespace
+    }
+
+    fn labels<'a>(&self, item: &'a PublishedObject) -> Option<&'a BTreeMap<String, String>> {
+        Some(&item.labels)
+    }
+
+    fn field(&self, item: &PublishedObject, name: &str) -> String {
+        match name {
+            "metadata.name" => item.key.name.clone(),
+            "metadata.namespace" => item.key.namespace.clone(),
+            _ => String::new(),
+        }
+    }
+
+    fn metadata(&self, item: &PublishedObject) -> Value {
+        item.object["metadata"].clone()
+    }
+
+    fn json(&self, item: &PublishedObject) -> Bytes {
+        Bytes::from(item.object.to_string())
+    }
+
+    fn cells(&self, item: &PublishedObject, _now: Timestamp) -> Vec<Value> {
+        let cells = match self.kind {
+            ServedKind::Service => service_cells(&item.object),
+            ServedKind::EndpointSlice => slice_cells(&item.object),
+        };
+        cells.into_iter().map(Value::from).collect()
+    }
+}
+
+/// The cells of `kubectl get services`.
+pub fn service_cells(object: &Value) -> Vec<String> {
+    let spec = &object["spec"];
+    let text = |value: &Value, none: &str| value.as_str().filter(|text| !text.is_empty()).unwrap_or(none).to_owned();
+    let ingress = object["status"]["loadBalancer"]["ingress"].as_array().into_iter().flatten();
+    let addresses: Vec<&str> = ingress.filter_map(|entry| entry["ip"].as_str()).collect();
+    let external = match spec["type"].as_str() {
+        Some("ExternalName") => text(&spec["externalName"], "<none>"),
+        Some("LoadBalancer") if addresses.is_empty() => "<pending>".to_owned(),
+        _ if addresses.is_empty() => "<none>".to_owned(),
+        _ => addresses.join(","),
+    };
+    let ports: Vec<ServicePort> = serde_json::from_value(spec["ports"].clone()).unwrap_or_default();
+    let port = |port: &ServicePort| {
+        let protocol = port.protocol.as_deref().unwrap_or("TCP");
+        let node = port.node_port.map(|number| format!(":{number}")).unwrap_or_default();
+        format!("{}{node}/{protocol}", port.port)
+    };
+    let selector = spec["selector"].as_object().into_iter().flatten();
+    let selector: Vec<String> = selector.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    vec![
+        text(&object["metadata"]["name"], ""),
+        text(&spec["type"], "ClusterIP"),
+        text(&spec["clusterIP"], "<none>"),
+        external,
+        joined(ports.iter().map(port).collect(), "<none>"),
+        joined(selector, "<none>"),
+    ]
+}
+
+/// The cells of `kubectl get endpointslices`.
+pub fn slice_cells(object: &Value) -> Vec<String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let ports = list(&object["ports"]).iter().filter_map(|port| port["port"].as_u64()).map(|port| port.to_string()).collect();
+    let endpoints = list(&object["endpoints"]);
+    let addresses = endpoints.iter().flat_map(|endpoint| list(&endpoint["addresses"]));
+    let addresses = addresses.filter_map(|address| address.as_str().map(str::to_owned)).collect();
+    vec![
+        object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        object["addressType"].as_str().unwrap_or_default().to_owned(),
+        joined(ports, "<unset>"),
+        joined(addresses, "<unset>"),
+    ]
+}
+
+fn joined(parts: Vec<String>, none: &str) -> String {
+    if parts.is_empty() { none.to_owned() } else { parts.join(",") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(address: &str) -> Vec<Shown> {
+        let ports = json!([{"port": 80, "nodePort": 30080}]);
+        let spec = json!({"type": "NodePort", "clusterIP": address, "selector": {"app": "web"}, "ports": ports});
+        let service = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": spec})).unwrap();
+        vec![Shown { service, slices: Vec::new(), source: SourceId::new("site") }]
+    }
+
+    #[test]
+    fn service_is_shown_as_kubectl_does() {
+        let view = Arc::new(ServiceView::new(5));
+        view.replace(shown("10.202.0.7"));
+        let served = Served::new(view, ServedKind::Service);
+        let (_, items) = served.journal().list();
+        let cells = served.cells(&items[0], Timestamp::UNIX_EPOCH);
+        assert_eq!(cells, ["web", "NodePort", "10.202.0.7", "<none>", "80:30080/TCP", "app=web"]);
+        assert_eq!(served.metadata(&items[0])["annotations"][SOURCE_ANNOTATION], "site");
+    }
+
+    #[test]
+    fn unchanged_service_keeps_its_version() {
+        let view = ServiceView::new(5);
+        view.replace(shown("10.202.0.7"));
+        view.replace(shown("10.202.0.7"));
+        assert_eq!(view.services.version(), 6);
+        view.replace(shown("10.202.0.8"));
+        view.replace(Vec::new());
+        assert_eq!((view.services.version(), view.services.len()), (8, 0));
+    }
+}

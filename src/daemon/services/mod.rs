@@ -1,0 +1,256 @@
+//! Services of all sources, served: from objects and published pods to addresses, packet rules, names and what the API shows.
+//!
+//! [`Steward`] is one task. In: the view of objects and the [`backends`] (watch channels: the latest of each counts). Out: grants on disk
+//! ([`record`]), packet rules of the builtin network, names of the resolver, [`ServiceView`] of the API. A turn makes everything of the present
+//! state; it decides with [`plan`] and acts in the order of S6 and S17: record, remove names, change rules, add names.
+
+mod backends;
+mod plan;
+mod record;
+mod variables;
+
+pub(super) use backends::PublishedBackends;
+pub(super) use variables::Variables;
+
+use backends::Pods;
+use plan::{Plan, Refused};
+use podstead_api::services::ServiceView;
+use podstead_dns::{Records, ServiceNames};
+use podstead_mux::ObjectView;
+use podstead_network::{BuiltinNetwork, ServeError, ServiceRanges, host_ips};
+use podstead_pod::host_ports::HostPort;
+use podstead_pod::objects::Objects;
+use podstead_service::allocate::{Grants, HostSocket, Pool};
+use podstead_service::frontends::Frontends;
+use podstead_service::name::ObjectName;
+use podstead_service::range::PortRange;
+use podstead_sys::layout::Paths;
+use podstead_telemetry::error_chain;
+use podstead_telemetry::events::{EventRecorder, EventType, Subject};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use variables::Allocated;
+
+/// Time until something that failed, or a port that somebody has, is tried again.
+const RETRY: Duration = Duration::from_secs(10);
+/// Turns of the search for ports that nobody listens at: each one excludes the ports that the last one met.
+const MOST_SEARCHES: usize = 16;
+
+/// Inputs and outputs of the task.
+#[derive(Debug)]
+pub(super) struct StewardLinks {
+    /// Objects of all sources.
+    pub(super) objects: Arc<ObjectView>,
+    /// Published pods.
+    pub(super) pods: watch::Receiver<Pods>,
+    /// The network with the packet rules; `None` without one that podstead makes itself.
+    pub(super) network: Option<BuiltinNetwork>,
+    /// Names of pods and Services; `None` without a resolver.
+    pub(super) names: Option<Arc<Records>>,
+    /// Paths of records.
+    pub(super) paths: Paths,
+    /// Range of NodePorts.
+    pub(super) node_ports: PortRange,
+    /// Name of this host in EndpointSlices.
+    pub(super) node: String,
+    /// Receiver of events.
+    pub(super) events: Arc<dyn EventRecorder>,
+    /// What the API shows.
+    pub(super) view: Arc<ServiceView>,
+}
+
+/// Reason why a turn was not completed. It is repeated.
+#[derive(Debug, thiserror::Error)]
+enum TurnError {
+    #[error("record the addresses of Services")]
+    Record(#[source] io::Error),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+}
+
+/// The task that serves Services.
+#[derive(Debug)]
+pub(super) struct Steward {
+    links: StewardLinks,
+    objects: watch::Receiver<Arc<Objects>>,
+    /// What containers are told.
+    allocated: watch::Sender<Arc<Allocated>>,
+    /// What is on disk.
+    recorded: Grants,
+    /// What the packet rules have.
+    frontends: Frontends,
+    /// What the resolver has.
+    names: Vec<ServiceNames>,
+    /// Problems that were recorded as events.
+    told: BTreeSet<(ObjectName, String)>,
+}
+
+impl Steward {
+    /// Takes up what was recorded. A record without sense is set aside: the same addresses follow from the names (S5).
+    pub(super) fn new(links: StewardLinks) -> Self {
+        let recorded = record::read(&links.paths.services());
+        let (objects, allocated) = (links.objects.subscribe(), watch::Sender::default());
+        Self { links, objects, allocated, recorded, frontends: Frontends::default(), names: Vec::new(), told: BTreeSet::new() }
+    }
+
+    /// Variables for containers.
+    pub(super) fn variables(&self) -> Variables {
+        Variables { objects: Arc::clone(&self.links.objects), allocated: self.allocated.subscribe() }
+    }
+
+    /// Serves until the daemon ends.
+    pub(super) async fn run(mut self) {
+        loop {
+            let objects = Arc::clone(&self.objects.borrow_and_update());
+            let pods = self.links.pods.borrow_and_update().clone();
+            let is_settled = match self.turn(&objects, &pods).await {
+                Ok(is_settled) => is_settled,
+                Err(error) => {
+                    self.tell_unserved(&objects, &error_chain(&error).to_string());
+                    false
+                }
+            };
+            let retry = async { if is_settled { std::future::pending().await } else { tokio::time::sleep(RETRY).await } };
+            // All arms can be cancelled: the state is read anew in any case.
+            tokio::select! {
+                changed = self.objects.changed() => if changed.is_err() { return },
+                changed = self.links.pods.changed() => if changed.is_err() { return },
+                () = retry => {}
+            }
+        }
+    }
+
+    /// Serves the present state; false if a port of the host that somebody has is to be tried again.
+    async fn turn(&mut self, objects: &Arc<Objects>, pods: &Pods) -> Result<bool, TurnError> {
+        let services = plan::services(objects);
+        let ranges = match &self.links.network {
+            Some(network) if !services.is_empty() || !self.recorded.is_empty() => network.service_ranges().await?,
+            Some(_) | None => ServiceRanges::default(),
+        };
+        let mut pool = Pool { ipv4: ranges.ipv4, ipv6: ranges.ipv6, node_ports: self.links.node_ports, taken: BTreeMap::new() };
+        let mut plan = Plan::new(&services, objects, pods, &self.recorded, &pool);
+        for _ in 0..MOST_SEARCHES {
+            let holders = self.holders(&plan.grants, &pool).await;
+            if holders.is_empty() {
+                break;
+            }
+            pool.taken.extend(holders);
+            plan = Plan::new(&services, objects, pods, &self.recorded, &pool);
+        }
+        self.record(&plan.grants).map_err(TurnError::Record)?;
+        self.allocated.send_replace(Arc::new(Allocated {
+            of: Some(Arc::clone(objects)),
+            definitions: plan.definitions().cloned().collect(),
+            grants: plan.grants.clone(),
+        }));
+        self.remove_names(&plan.names);
+        let (frontends, too_many) = plan.frontends(&self.frontends);
+        if let Some(network) = &self.links.network
+            && (frontends != self.frontends || !ranges.is_empty())
+        {
+            network.serve(ranges, frontends.clone()).await?;
+        }
+        self.frontends = frontends;
+        self.set_names(plan.names.clone());
+        self.forget(objects, &plan.grants).map_err(TurnError::Record)?;
+        self.tell(&plan.refused, &too_many);
+        let host = host_ips().unwrap_or_default();
+        self.links.view.replace(plan.shown(&self.links.node, &host));
+        let is_port = |refused: &Refused| refused.reason != plan::ADDRESS_TAKEN;
+        Ok(!plan.refused.iter().any(is_port))
+    }
+
+    /// Holders of ports that are to be given and were not before: pods, and programs that listen.
+    async fn holders(&self, grants: &Grants, pool: &Pool) -> BTreeMap<HostSocket, String> {
+        let Some(network) = &self.links.network else { return BTreeMap::new() };
+        let known: BTreeSet<HostSocket> = plan::ports(&self.recorded).collect();
+        let mut found = BTreeMap::new();
+        for socket in plan::ports(grants).filter(|socket| !known.contains(socket) && !pool.taken.contains_key(socket)) {
+            let port = HostPort { protocol: socket.protocol, host_port: socket.port, host_ip: None, container_port: socket.port };
+            found.extend(network.holder_of(port).await.map(|holder| (socket, holder)));
+        }
+        found
+    }
+
+    /// Makes new grants durable before anything shows them (S6).
+    fn record(&mut self, grants: &Grants) -> io::Result<()> {
+        for (name, grant) in grants.iter().filter(|(name, grant)| self.recorded.get(*name) != Some(grant)) {
+            record::write(&self.links.paths.services(), name, grant)?;
+        }
+        self.recorded.extend(grants.clone());
+        Ok(())
+    }
+
+    /// Gives back what belonged to Services that no source has any more (S5).
+    fn forget(&mut self, objects: &Objects, grants: &Grants) -> io::Result<()> {
+        if !objects.is_complete() {
+            return Ok(());
+        }
+        let gone: Vec<ObjectName> = self.recorded.keys().filter(|name| !grants.contains_key(*name)).cloned().collect();
+        for name in gone {
+            record::remove(&self.links.paths.services(), &name)?;
+            self.recorded.remove(&name);
+        }
+        Ok(())
+    }
+
+    /// Takes names away that lead nowhere after the next change of rules.
+    fn remove_names(&mut self, next: &[ServiceNames]) {
+        let stays = |names: &&ServiceNames| next.contains(names);
+        let kept: Vec<ServiceNames> = self.names.iter().filter(stays).cloned().collect();
+        if kept.len() != self.names.len() {
+            self.set_names(kept);
+        }
+    }
+
+    fn set_names(&mut self, names: Vec<ServiceNames>) {
+        if let Some(records) = &self.links.names {
+            records.set_services(names.clone());
+        }
+        self.names = names;
+    }
+
+    /// Records an event for each refusal, once while it lasts.
+    fn tell(&mut self, refused: &[Refused], too_many: &BTreeSet<ObjectName>) {
+        let mut lasting = BTreeSet::new();
+        for Refused { service, reason, message } in refused {
+            lasting.insert((service.clone(), message.clone()));
+            if self.told.insert((service.clone(), message.clone())) {
+                self.event(service, reason, message);
+            }
+        }
+        for service in too_many {
+            let message = "it has more than 256 endpoints: only 256 of them are used".to_owned();
+            lasting.insert((service.clone(), message.clone()));
+            if self.told.insert((service.clone(), message.clone())) {
+                self.event(service, "ServiceUnserved", &message);
+            }
+        }
+        self.told.retain(|told| lasting.contains(told));
+    }
+
+    /// Records that Services are not served.
+    fn tell_unserved(&mut self, objects: &Objects, message: &str) {
+        tracing::warn!(error = message, "cannot serve Services");
+        for service in plan::services(objects) {
+            let name = service.definition.name;
+            if self.told.insert((name.clone(), message.to_owned())) {
+                self.event(&name, "ServiceUnserved", message);
+            }
+        }
+    }
+
+    fn event(&self, service: &ObjectName, reason: &str, message: &str) {
+        let subject = Subject::Workload {
+            uid: plan::uid(service),
+            api_version: "v1",
+            kind: "Service",
+            namespace: service.namespace.clone(),
+            name: service.name.clone(),
+        };
+        self.links.events.record(&subject, EventType::Warning, reason, message);
+    }
+}
