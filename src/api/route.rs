@@ -159,10 +159,10 @@ impl Route {
             ["apis", OWN_GROUP] => Some(Self::OwnGroup),
             ["api", "v1", rest @ ..] => Self::core(rest),
             ["apis", OWN_GROUP, OWN_VERSION, rest @ ..] => Self::own(rest),
-            ["apis", group] => WorkloadGroup::named(group).map(Self::WorkloadGroup),
-            ["apis", group, "v1"] => WorkloadGroup::named(group).map(Self::WorkloadResources),
             ["apis", "discovery.k8s.io"] => Some(Self::DiscoveryGroup),
             ["apis", "discovery.k8s.io", "v1", rest @ ..] => Self::served(ServedKind::EndpointSlice, "endpointslices", rest),
+            ["apis", group] => WorkloadGroup::named(group).map(Self::WorkloadGroup),
+            ["apis", group, "v1"] => WorkloadGroup::named(group).map(Self::WorkloadResources),
             ["apis", group, "v1", rest @ ..] => Self::workload(WorkloadGroup::named(group)?.as_str(), rest),
             _ => None,
         }

@@ -123,7 +123,10 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     let (plugins, builtin) = open_network(&config, &dns, events.clone(), poke.clone()).await;
     let askers = PodAddresses { builtin: builtin.clone(), plugins: plugins.clone() };
     let (resolver, names) = dns.resolver(&config, published.clone(), askers, shared);
-    let statuses: Arc<dyn PodStatusSink> = names.clone().map_or_else(|| published.clone() as Arc<dyn PodStatusSink>, |names| names);
+    let statuses: Arc<dyn PodStatusSink> = match &names {
+        Some(names) => names.clone(),
+        None => published.clone(),
+    };
     let backends = Arc::new(PublishedBackends::new(statuses));
     let clock = Clock::system();
     let known = workloads::known(&recovered);

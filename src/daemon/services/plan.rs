@@ -1,6 +1,7 @@
 //! The plan of a turn: addresses, endpoints, frontends, names and what the API shows. **Pure**.
 
 use super::backends::{Pods, PublishedPod};
+use super::{ADDRESS_TAKEN, BALANCED_PORT_TAKEN, NODE_PORT_TAKEN, UNSERVED};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, LoadBalancerStatus, Service, ServiceStatus};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use podstead_api::services::Shown;
@@ -19,12 +20,6 @@ use podstead_service::slices::slices;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// Reasons of events.
-pub(super) const ADDRESS_TAKEN: &str = "ServiceAddressTaken";
-const NODE_PORT_TAKEN: &str = "NodePortTaken";
-const BALANCED_PORT_TAKEN: &str = "LoadBalancerPortTaken";
-const UNSERVED: &str = "ServiceUnserved";
-
 /// A Service of a source.
 #[derive(Clone, Debug)]
 pub(super) struct SourcedService {
@@ -40,6 +35,13 @@ pub(super) struct Refused {
     /// The reason of the event.
     pub(super) reason: &'static str,
     pub(super) message: String,
+}
+
+impl Refused {
+    /// Returns true if it may be had later without a change of objects.
+    pub(super) fn is_of_port(&self) -> bool {
+        [NODE_PORT_TAKEN, BALANCED_PORT_TAKEN].contains(&self.reason)
+    }
 }
 
 /// Services of all sources, the first of two that ask for the same first (S7).
@@ -111,8 +113,17 @@ impl Plan {
             .map(|(name, grant)| placeholder(name, grant))
             .collect();
         let definitions: Vec<&Definition> = served.iter().map(|(service, _)| &service.definition).chain(&absent).collect();
+        let has_addresses = pool.ipv4.is_some() || pool.ipv6.is_some();
         let Allocation { grants, refusals } =
-            if pool.ipv4.is_none() && pool.ipv6.is_none() { Allocation::default() } else { allocate(&definitions, recorded, pool) };
+            if has_addresses { allocate(&definitions, recorded, pool) } else { Allocation::default() };
+        if !has_addresses {
+            let wants_address = |(service, _): &&(SourcedService, _)| matches!(service.definition.role, Role::Cluster { .. });
+            refused.extend(served.iter().filter(wants_address).map(|(service, _)| Refused {
+                service: service.definition.name.clone(),
+                reason: UNSERVED,
+                message: "it has no address: only podstead's own network (network.type: builtin) serves Services".to_owned(),
+            }));
+        }
         refused.extend(refusals.into_iter().map(|refusal| Refused {
             reason: reason(refusal.reason),
             message: format!("{}: {}", refusal.field, refusal.message),
@@ -268,4 +279,138 @@ fn completed(service: &SourcedService, grant: Option<&Grant>, host: &[IpAddr]) -
         object.status = Some(ServiceStatus { load_balancer, ..ServiceStatus::default() });
     }
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use podstead_pod::PodUid;
+    use podstead_pod::objects::{NetworkKind, ObjectKind, ObjectName as Name};
+    use podstead_pod::sharing::{Share, SharedNames, SharingSource};
+    use podstead_service::range::PortRange;
+    use serde_json::json;
+    use std::sync::Arc;
+
+    /// Sources that have delivered; `!` marks restricted ones.
+    fn objects(sources: &[&str], shares: Vec<Share>, services: &[(&str, &str)]) -> Objects {
+        let source = |name: &&str| SharingSource {
+            id: SourceId::new(name.trim_end_matches('!')),
+            is_restricted: name.ends_with('!'),
+            own_namespace: None,
+            shares: if name.ends_with('!') { Vec::new() } else { shares.clone() },
+        };
+        let sharing = Sharing::new(sources.iter().map(source).collect());
+        let order: Vec<SourceId> = sharing.order().cloned().collect();
+        let mut objects = Objects::new(Arc::new(sharing), |_| true);
+        for of in order {
+            for (source, name) in services.iter().filter(|(source, _)| *source == of.as_str()) {
+                let service: Service = serde_json::from_value(json!({
+                    "metadata": {"name": name, "annotations": {"of": source}},
+                    "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+                }))
+                .unwrap();
+                let kind = ObjectKind::Network(NetworkKind::Service);
+                let name = Name { kind, namespace: "default".into(), name: (*name).to_owned() };
+                objects.add(&of, name, Object::Network(Arc::new(NetworkObject::Service(Box::new(service)))));
+            }
+        }
+        objects
+    }
+
+    /// Ready pods with the label of [`objects`], by source and name.
+    fn pods(all: &[(&str, &str)]) -> Pods {
+        let pod = |(index, (source, name)): (usize, &(&str, &str))| {
+            let pod = serde_json::from_value(json!({
+                "metadata": {"name": name, "uid": name, "labels": {"app": "web"}},
+                "status": {"podIP": format!("10.201.0.{}", index + 1), "conditions": [{"type": "Ready", "status": "True"}]},
+            }));
+            let published = PublishedPod { backend: Backend::of(&pod.unwrap()), source: SourceId::new(*source) };
+            (PodUid::new(*name), Arc::new(published))
+        };
+        all.iter().enumerate().map(pod).collect()
+    }
+
+    fn pool() -> Pool {
+        let (ipv4, ipv6) = ("10.202.0.0/20".parse().ok(), None);
+        Pool { ipv4, ipv6, node_ports: PortRange::NODE_PORTS, taken: BTreeMap::new() }
+    }
+
+    fn plan(objects: &Objects, pods: &Pods, recorded: &Grants) -> Plan {
+        Plan::new(&services(objects), objects, pods, recorded, &pool())
+    }
+
+    /// Names of the pods behind each Service.
+    fn behind(plan: &Plan) -> Vec<(String, Vec<String>)> {
+        let of = |(service, endpoints): &(SourcedService, ServiceEndpoints)| {
+            let pods = endpoints.ports[0].iter().filter_map(|endpoint| Some(endpoint.pod.as_ref()?.0.name.clone()));
+            (service.definition.name.name.clone(), pods.collect())
+        };
+        plan.served.iter().map(of).collect()
+    }
+
+    fn expected(service: &str, pods: &[&str]) -> (String, Vec<String>) {
+        (service.to_owned(), pods.iter().map(|pod| (*pod).to_owned()).collect())
+    }
+
+    #[test]
+    fn restricted_service_captures_no_pods_of_others() {
+        let objects = objects(&["site", "other", "guest!"], Vec::new(), &[("site", "web"), ("guest", "trap")]);
+        let pods = pods(&[("site", "a"), ("other", "b"), ("guest", "c")]);
+        let plan = plan(&objects, &pods, &Grants::new());
+        assert_eq!(behind(&plan), [expected("web", &["a", "b"]), expected("trap", &["c"])]);
+    }
+
+    #[test]
+    fn shared_name_is_joined_by_restricted_pods() {
+        let shares = |name: &str| {
+            vec![Share {
+                with: [SourceId::new("guest")].into(),
+                subdomains: SharedNames::new([name.to_owned()]),
+                ..Share::default()
+            }]
+        };
+        let pods = pods(&[("site", "a"), ("guest", "c")]);
+        for (shared, expected_pods) in [("web", &["a", "c"][..]), ("other", &["a"])] {
+            let objects = objects(&["site", "guest!"], shares(shared), &[("site", "web")]);
+            assert_eq!(behind(&plan(&objects, &pods, &Grants::new())), [expected("web", expected_pods)]);
+        }
+    }
+
+    #[test]
+    fn name_of_another_source_is_not_taken() {
+        // Of a Service: also if the restricted source is configured first.
+        let both = objects(&["guest!", "site"], Vec::new(), &[("guest", "web"), ("site", "web")]);
+        let found = plan(&both, &pods(&[("site", "a"), ("guest", "c")]), &Grants::new());
+        assert_eq!(behind(&found), [expected("web", &["a"])]);
+        // Of a pod, with the suffix of its node or without.
+        for pod in ["redis", "redis-edge"] {
+            let objects = objects(&["site", "guest!"], Vec::new(), &[("guest", "redis")]);
+            let found = plan(&objects, &pods(&[("site", pod)]), &Grants::new());
+            assert_eq!((behind(&found), found.names.len(), found.grants.len()), (Vec::new(), 0, 0));
+            assert_eq!(found.refused[0].reason, UNSERVED);
+            assert!(found.refused[0].message.contains("a pod of source site"), "{:?}", found.refused);
+        }
+        // Its own pod may have it.
+        let own = objects(&["site", "guest!"], Vec::new(), &[("guest", "redis")]);
+        assert_eq!(behind(&plan(&own, &pods(&[("guest", "redis")]), &Grants::new())), [expected("redis", &["redis"])]);
+    }
+
+    #[test]
+    fn service_without_range_is_reported() {
+        let objects = objects(&["site"], Vec::new(), &[("site", "web")]);
+        let pool = Pool { ipv4: None, ..pool() };
+        let plan = Plan::new(&services(&objects), &objects, &Pods::new(), &Grants::new(), &pool);
+        assert_eq!((plan.grants.len(), plan.refused[0].reason), (0, UNSERVED));
+    }
+
+    #[test]
+    fn unheard_service_keeps_its_address() {
+        let none = objects(&["site"], Vec::new(), &[]);
+        let web = ObjectName { namespace: "default".into(), name: "web".into() };
+        let first = plan(&objects(&["site"], Vec::new(), &[("site", "web")]), &Pods::new(), &Grants::new()).grants;
+        assert!(first.contains_key(&web));
+        let unheard = Objects::new(Arc::clone(none.sharing()), |_| false);
+        assert_eq!(plan(&unheard, &Pods::new(), &first).grants, first, "its source was not heard");
+        assert_eq!(plan(&none, &Pods::new(), &first).grants, Grants::new(), "its source has it no more");
+    }
 }

@@ -203,6 +203,7 @@ const OTHER_WORDS: &[&str] = &[
     "Node",
     "Pod",
     "Source",
+    "Service",
     "Count",
     "Message",
     "Object",
