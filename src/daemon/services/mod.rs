@@ -264,8 +264,8 @@ impl Steward {
     fn event(&self, service: &ObjectName, reason: &str, message: &str) {
         let subject = Subject::Workload {
             uid: plan::uid(service),
-            api_version: "v1",
-            kind: "Service",
+            api_version: "v1".into(),
+            kind: "Service".into(),
             namespace: service.namespace.clone(),
             name: service.name.clone(),
         };
