@@ -55,6 +55,7 @@ const POD: &[(&str, Reach)] = &[
     ("spec.automountServiceAccountToken", Own("there are no tokens")),
     ("spec.containers", Own(STRUCTURE)),
     ("spec.dnsPolicy", Own("the pod's resolv.conf, which names the host's resolvers at most")),
+    ("spec.enableServiceLinks", Own("variables with the addresses of Services")),
     ("spec.hostIPC", Key("hostIPC", Spec("hostIPC: true"))),
     ("spec.hostNetwork", Key("hostNetwork", Spec("hostNetwork: true"))),
     ("spec.hostPID", Key("hostPID", Spec("hostPID: true"))),
