@@ -4,10 +4,10 @@ SHELL := /bin/bash
 
 # Dependencies of the build besides Rust, and further ones of the tests (Debian package names).
 BUILD_PACKAGES := gcc libc6-dev libseccomp-dev pkg-config libelf-dev zlib1g-dev
-DEMO_PACKAGES := busybox-static curl git python3
+DEMO_PACKAGES := busybox-static curl git iproute2 python3
 # Any kubectl works; the Debian package conflicts with other packages that contain one.
 KUBECTL_PACKAGE := $(if $(shell command -v kubectl),,kubernetes-client)
-TEST_PACKAGES := $(DEMO_PACKAGES) nftables iptables gnupg openssh-client openssh-server nginx-light fcgiwrap bind9-dnsutils unbound iproute2 containernetworking-plugins catatonit util-linux e2fsprogs procps strace zstd prometheus mmdebstrap age openssl python3-cryptography python3-yaml skopeo docker-registry umoci podman crun runc conmon docker.io ufw firewalld dbus $(KUBECTL_PACKAGE)
+TEST_PACKAGES := $(DEMO_PACKAGES) nftables iptables gnupg openssh-client openssh-server nginx-light fcgiwrap bind9-dnsutils unbound containernetworking-plugins catatonit util-linux e2fsprogs procps strace zstd prometheus mmdebstrap age openssl python3-cryptography python3-yaml skopeo docker-registry umoci podman crun runc conmon docker.io ufw firewalld dbus $(KUBECTL_PACKAGE)
 CLUSTER_PACKAGES := $(TEST_PACKAGES) etcd-server golang-go dpkg-dev
 BENCH_PACKAGES := $(TEST_PACKAGES) iperf3 netavark
 VM_PACKAGES := $(TEST_PACKAGES) qemu-system-x86 qemu-utils nbdkit
@@ -86,8 +86,9 @@ reproduce: setup ## build the package in two places and compare the bytes; with 
 	packaging/reproduce $(RELEASE_FILES)
 
 .PHONY: demo
-demo: setup-demo build ## run real pods from manifests/, and show a log and an HTTP response (root)
-	packaging/demo $(RELEASE)
+demo: setup-demo ## run real pods in a network namespace of their own, and say what to type next (root; KEEP=1: they stay)
+	cargo build --locked --package podstead --bins --target $(TARGET)
+	packaging/demo target/$(TARGET)/debug
 
 .PHONY: bench
 bench: setup-bench build ## measure latency and memory, as ratios to podman, crun and runc (root)

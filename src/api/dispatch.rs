@@ -10,7 +10,7 @@ use super::route::Route;
 use super::services::Served;
 use super::table::IncludeObject;
 use super::workloads::{self, Workloads};
-use super::{Backend, claims, discovery, exec, forward, images, log, metrics, objects, own, revisions, sync};
+use super::{Backend, claims, control, discovery, exec, forward, images, log, metrics, objects, own, revisions, sync};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
 use std::sync::Arc;
@@ -50,7 +50,9 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
             forward::forward(backend, peer, &*pods.find(&pod)?, &query, request).await
         }
         (Route::Pods(_), &Method::POST) => Err(pods.refuse_creation()),
-        (Route::Pod(pod), &(Method::DELETE | Method::PUT | Method::PATCH)) => Err(pods.refuse_change(&pod)),
+        (Route::Pod(pod), &Method::DELETE) => control::delete(backend, &pods.find(&pod)?, &query).await,
+        (Route::PodCommand(order, pod), &Method::POST) => control::command(backend, &pods, order, &pod).await,
+        (Route::Pod(pod), &(Method::PUT | Method::PATCH)) => Err(pods.refuse_change(&pod)),
         (Route::Workloads(kind, _), &Method::POST) => Err(workloads(kind).refuse_creation()),
         (Route::Workload(kind, path), &(Method::DELETE | Method::PUT | Method::PATCH)) => {
             // For the words of the refusal only: a body that cannot be read is as good as none.
@@ -119,6 +121,7 @@ async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: 
         Route::Objects(kind, namespace) => objects::list(backend, kind, namespace.as_deref(), form),
         Route::Object(kind, path) => objects::get(backend, kind, path, form),
         Route::Daemon => own::daemon(backend),
+        Route::Disk => metrics::disk::disk(backend).await,
         Route::Sources => own::list_sources(backend, form),
         Route::Source(name) => own::get_source(backend, &name, form),
         Route::SourceHistory(name) => revisions::history(backend, &name).await,
@@ -128,6 +131,7 @@ async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: 
         | Route::PodAttach(_)
         | Route::PodPortForward(_)
         | Route::CronJobRun(_)
+        | Route::PodCommand(..)
         | Route::ClaimPrune(_)
         | Route::SourcePrune(_)
         | Route::SourceRollback(_)

@@ -7,6 +7,7 @@
 
 mod claims;
 mod collection;
+mod control;
 mod discovery;
 mod dispatch;
 mod events;
@@ -14,7 +15,7 @@ mod exec;
 mod failure;
 mod forward;
 mod images;
-mod log;
+pub mod log;
 mod metrics;
 mod objects;
 mod own;
@@ -37,9 +38,11 @@ mod upgrade;
 mod workloads;
 
 pub use claims::{USED_BY_ANNOTATION, USED_BYTES_ANNOTATION};
+pub use control::{PodControl, PodControlError};
 pub use exec::channels;
 pub use forward::RAW_PROTOCOL;
 pub use images::{ImportAnswer, ImportRequest, PullLine, PullRequest};
+pub use metrics::disk::{DiskAnswer, PodDisk};
 pub use metrics::serve_monitoring;
 pub use objects::KEYS_ANNOTATION;
 pub use own::{
@@ -97,6 +100,8 @@ pub struct Backend {
     pub wakers: Wakers,
     /// For pruning a source.
     pub source_control: Arc<dyn SourceControl>,
+    /// For stopping, starting and restarting pods.
+    pub pod_control: Arc<dyn PodControl>,
     /// For starting a CronJob now; `None` where workloads are not run.
     pub expand: Option<ExpandHandle>,
     /// Start time of the daemon.

@@ -1,5 +1,6 @@
 //! From a path to what it asks for. **Pure**.
 
+use super::control::PodOrder;
 use super::metrics::Page;
 use super::objects::ListedKind;
 use super::resource::WorkloadResource;
@@ -35,6 +36,8 @@ pub(super) enum Route {
     Pods(Option<String>),
     /// One pod.
     Pod(PodPath),
+    /// Stop, start or restart a pod.
+    PodCommand(PodOrder, PodPath),
     /// `log` of a pod.
     PodLog(PodPath),
     /// `exec` of a pod.
@@ -73,6 +76,8 @@ pub(super) enum Route {
     ClaimPrune(PodPath),
     /// The daemon itself.
     Daemon,
+    /// Disk space of pods.
+    Disk,
     /// All sources.
     Sources,
     /// One source.
@@ -242,6 +247,7 @@ impl Route {
         match *segments {
             [] => Some(Self::OwnResources),
             ["daemon"] => Some(Self::Daemon),
+            ["disk"] => Some(Self::Disk),
             ["sources"] => Some(Self::Sources),
             ["sources", name] => Some(Self::Source(name.to_owned())),
             ["sources", name, "prune"] => Some(Self::SourcePrune(name.to_owned())),
@@ -253,6 +259,10 @@ impl Route {
             ["sources", name, "sync"] => Some(Self::SourceSync(name.to_owned())),
             ["namespaces", namespace, "persistentvolumeclaims", name, "prune"] => {
                 Some(Self::ClaimPrune(PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
+            }
+            ["namespaces", namespace, "pods", name, order] => {
+                let pod = PodPath { namespace: namespace.to_owned(), name: name.to_owned() };
+                PodOrder::named(order).map(|order| Self::PodCommand(order, pod))
             }
             ["namespaces", namespace, "cronjobs", name, "run"] => {
                 Some(Self::CronJobRun(PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
@@ -325,6 +335,8 @@ mod tests {
             ("/api/v1/replicationcontrollers", Some(Route::Workloads(WorkloadKind::ReplicationController, None))),
             ("/api/v1/deployments", None),
             ("/apis/podstead.dev/v1alpha1/namespaces/default/cronjobs/web-edge/run", Some(Route::CronJobRun(web()))),
+            ("/apis/podstead.dev/v1alpha1/namespaces/default/pods/web-edge/stop", Some(Route::PodCommand(PodOrder::Stop, web()))),
+            ("/apis/podstead.dev/v1alpha1/namespaces/default/pods/web-edge/kill", None),
             ("/apis/autoscaling/v1", None),
             ("/", None),
         ];

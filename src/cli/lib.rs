@@ -12,6 +12,7 @@ mod describe;
 mod diff;
 mod doctor;
 mod get;
+mod help;
 mod history;
 mod image;
 mod job;
@@ -20,6 +21,7 @@ mod object_type;
 mod output;
 mod plan;
 mod pod_name;
+mod pod_orders;
 mod pods;
 mod port_forward;
 mod printable;
@@ -118,7 +120,7 @@ enum Command {
     Rollout(rollout::RolloutArgs),
     /// List, import, pull and remove images
     Image(image::ImageArgs),
-    /// List and delete the data of persistent volumes
+    /// List, export, import and delete the data of persistent volumes
     Volume(volume::VolumeArgs),
     /// Run the daemon
     Daemon(daemon::DaemonArgs),
@@ -140,8 +142,12 @@ enum Command {
     Resume(resume::ResumeArgs),
     /// Show what the daemon would change if a source had these manifests
     Plan(plan::PlanArgs),
-    /// Stop all pods of this host while the daemon is not running
+    /// Stop pods until they are started, edited or the host is booted
     Stop(stop::StopArgs),
+    /// Start pods that were stopped
+    Start(pod_orders::PodOrderArgs),
+    /// Replace pods by new ones; those of workloads get the newest revision
+    Restart(pod_orders::PodOrderArgs),
     /// Collect diagnostic information about this host into an archive, without secrets
     SupportBundle(support_bundle::SupportBundleArgs),
     /// Check or show the configuration
@@ -150,6 +156,11 @@ enum Command {
     Version(version::VersionArgs),
     /// Print a completion script for a shell
     Completion(completion::CompletionArgs),
+    /// Print names that complete a command line, for the completion scripts
+    #[command(hide = true)]
+    CompleteNames(completion::names::NamesArgs),
+    /// Show the help of podstead or of a subcommand
+    Help(help::HelpArgs),
 }
 
 /// The command line as clap knows it: manual pages and completions are made from it.
@@ -187,10 +198,14 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::run(&args, &context),
         Command::Top(args) => top::run(&args, &context),
         Command::Stop(args) => stop::run(&args, &context),
+        Command::Start(args) => pod_orders::run(pod_orders::PodOrder::Start, &args, &context),
+        Command::Restart(args) => pod_orders::run(pod_orders::PodOrder::Restart, &args, &context),
         Command::SupportBundle(args) => support_bundle::run(&args, &context),
         Command::Config(args) => config::run(&args, &context),
         Command::Version(args) => version::run(&args, &context),
         Command::Completion(args) => completion::run(&args, &mut self::command()),
+        Command::CompleteNames(args) => completion::names::run(&args, &context),
+        Command::Help(args) => help::run(&args, self::command()),
     };
     match result {
         Ok(code) => code,

@@ -112,11 +112,25 @@ pub(super) fn parse_object(text: &str) -> Result<(ObjectType, String), String> {
     }
 }
 
+/// Where to look for what a cluster has as objects.
+fn elsewhere(word: &str) -> Option<&'static str> {
+    match word {
+        "no" | "node" | "nodes" => Some("this host is the only node; podstead status and podstead top node show it"),
+        "ns" | "namespace" | "namespaces" => Some("namespaces are created with their objects; use -n NAME or -A"),
+        "pv" | "persistentvolume" | "persistentvolumes" => Some("the data of claims is in podstead get pvc and podstead volume ls"),
+        _ => None,
+    }
+}
+
 fn unknown(word: &str) -> String {
     let all = [ObjectType::ConfigMap, ObjectType::Secret, ObjectType::PersistentVolumeClaim].into_iter().chain(ObjectType::all());
     let names = all.flat_map(ObjectType::names).chain(["events", "sources", "images", "all"]);
     let near = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
-    let near = near.filter(|(distance, _)| *distance <= 2.min(word.len() / 2)).min();
+    // Short words have many neighbours that mean something else.
+    let near = near.filter(|(distance, _)| *distance <= 2.min(word.len() / 4)).min();
+    if let Some(hint) = elsewhere(word) {
+        return format!("podstead has no type {word:?}: {hint}");
+    }
     match near {
         Some((_, name)) => format!("unknown type {word:?}, did you mean {name:?}?"),
         None => format!("unknown type {word:?}"),
@@ -146,6 +160,8 @@ mod tests {
         assert_eq!(parse_types("all").unwrap().len(), 8);
         assert_eq!(parse_types("all,cm").unwrap().len(), 9);
         assert_eq!(parse_types("deplyo").unwrap_err(), r#"unknown type "deplyo", did you mean "deploy"?"#);
+        assert_eq!(parse_types("svc").unwrap_err(), r#"unknown type "svc""#);
+        assert!(parse_types("no").unwrap_err().contains("podstead top node"));
         assert_eq!(parse_types("rs,").unwrap_err(), r#"unknown type """#);
     }
 

@@ -1,9 +1,11 @@
-//! `podstead stop --all`: stops all pods of a host whose daemon does not run, e.g. before the package is removed.
+//! `podstead stop POD` stops pods through the daemon. `podstead stop --all`: stops all pods of a host whose daemon does not run, e.g. before the package is removed.
 //!
 //! Each shim is asked as at the shutdown of the host: stop signals, grace periods, SIGKILL, every exit on disk. Then the network takes its leave: no
 //! packet rule leads to a pod that is not there. The pods are still wanted: a daemon that is started again starts them again.
 
 use super::Context;
+use super::pod_orders::{self, PodOrder, PodOrderArgs};
+use super::pods::PodNamespaceArgs;
 use anyhow::Context as _;
 use clap::Args;
 use futures_util::future::join_all;
@@ -32,15 +34,27 @@ const SIGTERM: i32 = 15;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct StopArgs {
-    /// Stop all pods of this host
-    #[arg(long, required = true)]
+    /// Pods, of which the "-<node>" suffix may be omitted; or workloads such as deploy/web, for all their pods
+    #[arg(value_name = "POD|TYPE/NAME", required_unless_present = "all")]
+    pods: Vec<String>,
+    #[command(flatten)]
+    namespace: PodNamespaceArgs,
+    /// Stop all pods of this host while the daemon is not running; it starts them again
+    #[arg(long, conflicts_with_all = ["pods", "namespace", "no_wait"])]
     all: bool,
-    /// Kill containers that still run after this number of seconds
+    /// Return at once, without waiting until the pods are stopped
+    #[arg(long)]
+    no_wait: bool,
+    /// Longest time to wait for each pod, in seconds; with --all, kill containers that still run then
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     timeout: u64,
 }
 
 pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    if !args.all {
+        let orders = PodOrderArgs::new(&args.pods, &args.namespace, args.no_wait, args.timeout);
+        return pod_orders::run(PodOrder::Stop, &orders, context);
+    }
     let Loaded { config, refused, .. } = Loaded::read_or_default(context.config_path())?;
     if let Some(reason) = refused {
         writeln!(io::stderr(), "podstead: invalid configuration: {reason}; stopping the pods of {}", config.paths.run.display())?;

@@ -18,8 +18,12 @@ pub(super) enum Style {
     Pending,
     /// Wrong.
     Bad,
-    /// Less important.
-    Dim,
+    /// One of several.
+    Blue,
+    /// One of several.
+    Magenta,
+    /// One of several.
+    Cyan,
     /// More important.
     Bold,
 }
@@ -31,7 +35,9 @@ impl Style {
             Self::Good => Some("32"),
             Self::Pending => Some("33"),
             Self::Bad => Some("31"),
-            Self::Dim => Some("2"),
+            Self::Blue => Some("34"),
+            Self::Magenta => Some("35"),
+            Self::Cyan => Some("36"),
             Self::Bold => Some("1"),
         }
     }

@@ -1,13 +1,19 @@
 //! `podstead top`: what pods use now.
 
 use super::Context;
-use super::client::Target;
-use super::pods::NamespaceArgs;
-use super::table::{Cell, Table};
+use super::client::{Client, ClientError, OWN, Target};
+use super::pod_name;
+use super::pods::{NamespaceArgs, list};
+use super::table::{Cell, Style, Table};
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use podstead_api::show::human_size;
+use podstead_api::{DiskAnswer, PodDisk};
+use podstead_pod::quantity::Amount;
 use serde::Deserialize;
-use std::io;
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,34 +23,52 @@ const MEBIBYTE: u64 = 1 << 20;
 
 /// Arguments.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct TopArgs {
     #[command(subcommand)]
-    kind: Kind,
+    kind: Option<Kind>,
+    #[command(flatten)]
+    pods: PodsArgs,
 }
 
 #[derive(Debug, Subcommand)]
 enum Kind {
-    /// CPU and memory usage of pods, measured over one second
+    /// CPU, memory and disk usage of pods; CPU is measured over one second
     #[command(visible_aliases = ["pod", "po"])]
     Pods(PodsArgs),
     /// CPU and memory usage of this host, measured over one second
     #[command(visible_alias = "nodes")]
-    Node,
+    Node(NodeArgs),
+}
+
+#[derive(Debug, Args)]
+struct NodeArgs {
+    /// Measure again and again until interrupted
+    #[arg(short, long)]
+    watch: bool,
 }
 
 #[derive(Debug, Args)]
 struct PodsArgs {
+    /// Only this pod; the "-<node>" suffix may be omitted
+    name: Option<String>,
     #[command(flatten)]
     namespaces: NamespaceArgs,
     /// Show each container on a line of its own
     #[arg(long)]
     containers: bool,
+    /// Show disk space instead: writable layers, emptyDir volumes and logs, which takes time with many files
+    #[arg(long, conflicts_with = "containers")]
+    disk: bool,
     /// Column to sort by, the largest value first
     #[arg(long, value_enum, default_value_t)]
     sort_by: SortBy,
     /// Do not print the headings
     #[arg(long)]
     no_headers: bool,
+    /// Measure again and again until interrupted
+    #[arg(short, long, conflicts_with = "disk")]
+    watch: bool,
 }
 
 // Not documented one by one: that would be a paragraph in every help.
@@ -54,6 +78,7 @@ enum SortBy {
     Name,
     Cpu,
     Memory,
+    Disk,
 }
 
 /// The needed fields of `/stats/summary`.
@@ -113,55 +138,176 @@ struct Memory {
 /// Usage between two samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Used {
+    uid: String,
     namespace: String,
     pod: String,
     container: Option<String>,
     milli_cpu: u64,
     memory: u64,
+    limits: Limits,
 }
 
 pub(super) fn run(args: &TopArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let client = context.client()?;
-    let (first, second): (Summary, Summary) = context.block_on(async {
-        let look = || client.get(Target::new("/stats/summary", &[]));
-        let first = look().await?;
+    let color = context.color();
+    context.block_on(async {
+        match args.kind.as_ref() {
+            Some(Kind::Node(args)) => node(args, &client, color).await,
+            Some(Kind::Pods(args)) => pods(args, &client, color).await,
+            None => pods(&args.pods, &client, color).await,
+        }
+    })
+}
+
+async fn look(client: &Client) -> Result<Summary, ClientError> {
+    client.get(Target::new("/stats/summary", &[])).await
+}
+
+async fn node(args: &NodeArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
+    let mut first = look(client).await?;
+    let mut table = Table::new(vec!["NAME", "CPU(cores)", "MEMORY(bytes)"], color);
+    loop {
         tokio::time::sleep(BETWEEN).await;
-        Ok((first, look().await?))
-    })?;
-    let mut out = io::stdout().lock();
-    match &args.kind {
-        Kind::Node => {
-            let (node, memory) = (second.node.node_name.clone(), second.node.memory.working_set_bytes);
-            let cells = vec![node.into(), cpu_cell(milli_cpu(&first.node.cpu, &second.node.cpu)), memory_cell(memory)];
-            Table::new(vec!["NAME", "CPU(cores)", "MEMORY(bytes)"], context.color()).write(&mut out, &[cells])?;
+        let second = look(client).await?;
+        let (name, memory) = (second.node.node_name.clone(), second.node.memory.working_set_bytes);
+        let cells = vec![name.into(), cpu_cell(milli_cpu(&first.node.cpu, &second.node.cpu)), memory_cell(memory)];
+        table.write(&mut io::stdout().lock(), &[cells])?;
+        if !args.watch {
+            return Ok(ExitCode::SUCCESS);
         }
-        Kind::Pods(args) => {
-            let mut used = used(&first, &second, args.containers);
-            if let Some(namespace) = &args.namespaces.namespace {
-                used.retain(|used| used.namespace == *namespace);
-            }
-            sort(&mut used, args.sort_by);
-            let with_namespace = args.namespaces.all_namespaces || used.iter().any(|used| used.namespace != "default");
-            let with_namespace = with_namespace && args.namespaces.namespace.is_none();
-            let mut headings = if args.containers { vec!["POD", "NAME"] } else { vec!["NAME"] };
-            headings.extend(["CPU(cores)", "MEMORY(bytes)"]);
-            if with_namespace {
-                headings.insert(0, "NAMESPACE");
-            }
-            let rows: Vec<Vec<Cell>> = used.into_iter().map(|used| row(used, with_namespace)).collect();
-            let mut table = Table::new(headings, context.color());
-            if args.no_headers {
-                table = table.without_headings();
-            }
-            table.write(&mut out, &rows)?;
+        first = second;
+    }
+}
+
+async fn pods(args: &PodsArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
+    let namespace = args.namespaces.namespace.as_deref();
+    let known = list(client, namespace).await?;
+    let meant = match &args.name {
+        Some(name) => Some(pod_name::find(&known, name, namespace)?.metadata.uid.clone().unwrap_or_default()),
+        None => None,
+    };
+    if args.disk {
+        return disk(args, client, meant.as_deref(), color).await;
+    }
+    let mut first = look(client).await?;
+    loop {
+        tokio::time::sleep(BETWEEN).await;
+        let second = look(client).await?;
+        let mut used = used(&first, &second, args.containers, &limits(&known));
+        used.retain(|used| meant.as_ref().is_none_or(|uid| used.uid == *uid));
+        used.retain(|used| namespace.is_none_or(|namespace| used.namespace == namespace));
+        sort(&mut used, args.sort_by);
+        if args.watch && io::stdout().is_terminal() {
+            // Back to the top of the screen, which is cleared.
+            write!(io::stdout(), "\x1b[H\x1b[2J")?;
         }
+        show(args, used, color)?;
+        if !args.watch {
+            return Ok(ExitCode::SUCCESS);
+        }
+        first = second;
+    }
+}
+
+fn show(args: &PodsArgs, used: Vec<Used>, color: bool) -> io::Result<()> {
+    let mut headings = if args.containers { vec!["POD", "NAME"] } else { vec!["NAME"] };
+    headings.extend(["CPU(cores)", "CPU%", "MEMORY(bytes)", "MEMORY%"]);
+    let with_namespace = shows_namespace(args, used.iter().map(|used| used.namespace.as_str()));
+    if with_namespace {
+        headings.insert(0, "NAMESPACE");
+    }
+    let rows: Vec<Vec<Cell>> = used.into_iter().map(|used| row(used, with_namespace)).collect();
+    table(args, headings, color).write(&mut io::stdout().lock(), &rows)
+}
+
+fn shows_namespace<'a>(args: &PodsArgs, mut namespaces: impl Iterator<Item = &'a str>) -> bool {
+    let is_wanted = args.namespaces.all_namespaces || namespaces.any(|namespace| namespace != "default");
+    is_wanted && args.namespaces.namespace.is_none()
+}
+
+fn table(args: &PodsArgs, headings: Vec<&str>, color: bool) -> Table {
+    let table = Table::new(headings, color);
+    if args.no_headers { table.without_headings() } else { table }
+}
+
+async fn disk(args: &PodsArgs, client: &Client, meant: Option<&str>, color: bool) -> anyhow::Result<ExitCode> {
+    let DiskAnswer { mut pods, is_complete } = client.get(Target::new(OWN, &["disk"])).await?;
+    pods.retain(|pod| meant.is_none_or(|uid| pod.uid == uid));
+    pods.retain(|pod| args.namespaces.namespace.as_ref().is_none_or(|namespace| pod.namespace == *namespace));
+    let total = |pod: &PodDisk| pod.layer_bytes + pod.volume_bytes + pod.log_bytes;
+    match args.sort_by {
+        SortBy::Name => pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name))),
+        SortBy::Cpu | SortBy::Memory | SortBy::Disk => pods.sort_by_key(|pod| std::cmp::Reverse(total(pod))),
+    }
+    let with_namespace = shows_namespace(args, pods.iter().map(|pod| pod.namespace.as_str()));
+    let mut headings = vec!["NAME", "DISK", "LAYERS", "VOLUMES", "LOGS"];
+    if with_namespace {
+        headings.insert(0, "NAMESPACE");
+    }
+    let row = |pod: &PodDisk| -> Vec<Cell> {
+        let sizes = [total(pod), pod.layer_bytes, pod.volume_bytes, pod.log_bytes].map(|bytes| Cell::from(human_size(bytes)));
+        let names = with_namespace.then(|| pod.namespace.clone()).into_iter().chain([pod.name.clone()]);
+        names.map(Cell::from).chain(sizes).collect()
+    };
+    let rows: Vec<Vec<Cell>> = pods.iter().map(row).collect();
+    table(args, headings, color).write(&mut io::stdout().lock(), &rows)?;
+    if !is_complete {
+        writeln!(io::stderr(), "there are too many files to count all of them: the sizes are lower bounds")?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// Limits of a pod or a container, in thousandths of a processor and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Limits {
+    milli_cpu: Option<u64>,
+    memory: Option<u64>,
+}
+
+/// Limits by UID of the pod, and by container; those of a pod are the sum if all main containers have one.
+fn limits(pods: &[Pod]) -> BTreeMap<(String, Option<String>), Limits> {
+    let mut all = BTreeMap::new();
+    for pod in pods {
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        let spec = pod.spec.iter();
+        let containers: Vec<_> = spec.flat_map(|spec| &spec.containers).collect();
+        let mut sum = Some(Limits { milli_cpu: Some(0), memory: Some(0) });
+        for container in containers {
+            let limits = container.resources.as_ref().and_then(|resources| resources.limits.as_ref());
+            let quantity = |name: &str| limits.and_then(|limits| limits.get(name)).and_then(|quantity| Amount::read(quantity).ok());
+            let own = Limits {
+                milli_cpu: quantity("cpu").and_then(|cpu| u64::try_from(cpu.milli_value()).ok()),
+                memory: quantity("memory").and_then(|bytes| u64::try_from(bytes.value()).ok()),
+            };
+            sum = sum.map(|sum| Limits {
+                milli_cpu: sum.milli_cpu.zip(own.milli_cpu).map(|(sum, own)| sum + own),
+                memory: sum.memory.zip(own.memory).map(|(sum, own)| sum + own),
+            });
+            all.insert((uid.clone(), Some(container.name.clone())), own);
+        }
+        all.insert((uid, None), sum.unwrap_or_default());
+    }
+    all
+}
+
 fn row(used: Used, with_namespace: bool) -> Vec<Cell> {
-    let names = with_namespace.then_some(used.namespace).into_iter().chain([used.pod]).chain(used.container);
-    names.map(Cell::from).chain([cpu_cell(used.milli_cpu), memory_cell(used.memory)]).collect()
+    let Used { namespace, pod, container, milli_cpu, memory, limits, uid: _ } = used;
+    let names = with_namespace.then_some(namespace).into_iter().chain([pod]).chain(container);
+    let numbers =
+        [cpu_cell(milli_cpu), percent_cell(milli_cpu, limits.milli_cpu), memory_cell(memory), percent_cell(memory, limits.memory)];
+    names.map(Cell::from).chain(numbers).collect()
+}
+
+/// Percent of a limit; `-` without one.
+fn percent_cell(used: u64, limit: Option<u64>) -> Cell {
+    match limit.filter(|limit| *limit > 0) {
+        Some(limit) => {
+            let percent = u128::from(used) * 100 / u128::from(limit);
+            let style = if percent >= 90 { Style::Bad } else { Style::Plain };
+            Cell::styled(format!("{percent}%"), style)
+        }
+        None => "-".into(),
+    }
 }
 
 fn cpu_cell(milli: u64) -> Cell {
@@ -184,11 +330,13 @@ fn milli_cpu(first: &Cpu, second: &Cpu) -> u64 {
 }
 
 /// Usage of everything in both samples; containers that started in between have no rate yet.
-fn used(first: &Summary, second: &Summary, containers: bool) -> Vec<Used> {
+fn used(first: &Summary, second: &Summary, containers: bool, limits: &BTreeMap<(String, Option<String>), Limits>) -> Vec<Used> {
     let mut all = Vec::new();
     for pod in &second.pods {
         let Some(before) = first.pods.iter().find(|before| before.pod_ref.uid == pod.pod_ref.uid) else { continue };
         let of = |container: Option<&str>, milli_cpu, memory| Used {
+            uid: pod.pod_ref.uid.clone(),
+            limits: limits.get(&(pod.pod_ref.uid.clone(), container.map(str::to_owned))).copied().unwrap_or_default(),
             namespace: pod.pod_ref.namespace.clone(),
             pod: pod.pod_ref.name.clone(),
             container: container.map(str::to_owned),
@@ -212,7 +360,7 @@ fn sort(used: &mut [Used], by: SortBy) {
     used.sort_by(|a, b| {
         let by_name = (&a.namespace, &a.pod, &a.container).cmp(&(&b.namespace, &b.pod, &b.container));
         match by {
-            SortBy::Name => by_name,
+            SortBy::Name | SortBy::Disk => by_name,
             SortBy::Cpu => b.milli_cpu.cmp(&a.milli_cpu).then(by_name),
             SortBy::Memory => b.memory.cmp(&a.memory).then(by_name),
         }
@@ -245,7 +393,7 @@ mod tests {
         let pods = vec![pod("a", two, 2_000_000_000, "s"), pod("b", two, 5_500_000_000, "other"), pod("new", two, 9, "s")];
         let second = summary(two, pods);
         let shown = |containers, by| -> Vec<(String, u64)> {
-            let mut used = used(&first, &second, containers);
+            let mut used = used(&first, &second, containers, &BTreeMap::new());
             sort(&mut used, by);
             used.into_iter().map(|used| (used.pod, used.milli_cpu)).collect()
         };
@@ -256,6 +404,24 @@ mod tests {
             [("a".into(), 500), ("b".into(), 0)],
             "a container that was restarted has no rate yet"
         );
+    }
+
+    #[test]
+    fn percent_is_of_limits() {
+        let pod: Pod = serde_json::from_value(json!({
+            "metadata": {"uid": "u"},
+            "spec": {"containers": [
+                {"name": "a", "resources": {"limits": {"cpu": "500m", "memory": "64Mi"}}},
+                {"name": "b", "resources": {"limits": {"memory": "64Mi"}}},
+            ]},
+        }))
+        .unwrap();
+        let limits = limits(&[pod]);
+        let of = |container: Option<&str>| limits[&("u".to_owned(), container.map(str::to_owned))];
+        assert_eq!(of(Some("a")), Limits { milli_cpu: Some(500), memory: Some(64 << 20) });
+        assert_eq!(of(None), Limits { milli_cpu: None, memory: Some(128 << 20) });
+        assert_eq!(percent_cell(32 << 20, Some(128 << 20)), Cell::styled("25%", Style::Plain));
+        assert_eq!(percent_cell(1, None), Cell::from("-"));
     }
 
     #[test]

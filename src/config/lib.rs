@@ -57,6 +57,8 @@ pub struct Config {
     pub crash_loop_max: Duration,
     /// Most processes and threads in one pod; `None` for no limit of podstead's.
     pub pod_pids_limit: Option<i64>,
+    /// Pods that an operator stopped start with the next boot.
+    pub start_stopped_pods_at_boot: bool,
     /// Directories with CDI specs; a later one wins.
     pub cdi_directories: Vec<PathBuf>,
     /// Group that may use the API socket; `None` for root alone.

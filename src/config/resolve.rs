@@ -89,6 +89,7 @@ impl WrittenConfig {
                 -1 => None,
                 limit => Some(check.range("podPidsLimit", limit, 1, i64::MAX)?),
             },
+            start_stopped_pods_at_boot: self.start_stopped_pods_at_boot.unwrap_or(true),
             cdi_directories: match &self.cdi_spec_dirs {
                 None => CDI_DIRECTORIES.map(PathBuf::from).to_vec(),
                 Some(written) => {

@@ -63,6 +63,9 @@ pub struct WrittenConfig {
     /// Most processes and threads in one pod; -1 for no limit. Default: -1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_pids_limit: Option<i64>,
+    /// Start pods at the next boot that were stopped with `podstead stop`. Default: true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_stopped_pods_at_boot: Option<bool>,
     /// Directories with CDI specs of this host's devices; a later one takes precedence. Default: /etc/cdi, /var/run/cdi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cdi_spec_dirs: Option<Vec<PathBuf>>,
@@ -210,6 +213,7 @@ impl WrittenConfig {
                 max_container_restart_period_seconds: Some(config.crash_loop_max.as_secs()),
             },
             pod_pids_limit: Some(config.pod_pids_limit.unwrap_or(-1)),
+            start_stopped_pods_at_boot: Some(config.start_stopped_pods_at_boot),
             cdi_spec_dirs: Some(config.cdi_directories.clone()),
             api_socket_group: config.api_socket_group.clone(),
             registries: config.registries.clone(),

@@ -11,6 +11,7 @@ use super::age_key::AgeKeys;
 use super::dns::{DnsSockets, PodAddresses};
 use super::event_keeper::EventKeeper;
 use super::node;
+use super::pod_control::Control;
 use super::roster::{Roster, RosterLinks};
 use super::services::{PublishedBackends, Steward, StewardLinks};
 use super::workloads::{self, StoreImages};
@@ -65,6 +66,8 @@ const REPORTS: usize = 1;
 const SETS: usize = 4;
 /// The expansion of workloads plans again while one waits.
 const EXPANDED: usize = 1;
+/// Operators wait for the answer, so few orders are under way.
+const COMMANDS: usize = 8;
 /// The sync loop reads them as fast as they come; one SET makes at most three.
 const UPDATES: usize = 8;
 
@@ -119,6 +122,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     let (mux_task, incarnations) =
         MuxTask::new(Merge::new(sharing(&config.sources), recovered.known()), objects.clone(), events.clone());
     let (tell_sharing, shared) = watch::channel(Arc::new(sharing(&config.sources)));
+    let (command, commands) = mpsc::channel(COMMANDS);
     let (poke, pokes) = mpsc::unbounded_channel();
     let (plugins, builtin) = open_network(&config, &dns, events.clone(), poke.clone()).await;
     let askers = PodAddresses { builtin: builtin.clone(), plugins: plugins.clone() };
@@ -162,6 +166,8 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         service_variables: Arc::new(steward.variables()),
         objects: objects.clone(),
         fingerprint_key: FingerprintKey::new(machine_key.derive(FINGERPRINTS)),
+        boot_id: clocks.boot_id().to_owned(),
+        starts_stopped_at_boot: config.start_stopped_pods_at_boot,
         pids_limit: config.pod_pids_limit,
         cdi_directories: config.cdi_directories.clone(),
         pokes: poke,
@@ -287,6 +293,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         config: config_standing,
         wakers,
         source_control: Arc::new(source_control),
+        pod_control: Arc::new(Control { commands: command, expand: expand.clone(), mux: incarnations }),
         expand: Some(expand),
         started_at,
         upstream,
@@ -302,6 +309,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         updates,
         events: lifecycle,
         pokes,
+        commands,
         arrivals: services.images.arrivals(),
         tick: sync::tick(),
         heartbeat: heartbeat(pulse),

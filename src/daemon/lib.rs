@@ -7,6 +7,7 @@ mod assembly;
 mod dns;
 mod event_keeper;
 pub mod node;
+mod pod_control;
 mod roster;
 mod services;
 mod sources;

@@ -1,5 +1,6 @@
 //! Requests to the task.
 
+use podstead_manifest::ObjectKey;
 use podstead_pod::sharing::Sharing;
 use podstead_workload::host_fit::Host;
 use thiserror::Error;
@@ -15,6 +16,8 @@ pub(crate) enum Request {
     Configure(Sharing, oneshot::Sender<()>),
     /// Other labels of the host.
     Host(Host),
+    /// Makes a pod of a workload anew; the answer is false where the workload does not do that.
+    ReplacePod { owner: ObjectKey, pod: String, answer: oneshot::Sender<bool> },
     /// Starts a CronJob now.
     RunNow { namespace: String, name: String, answer: oneshot::Sender<Result<String, RunNowError>> },
 }
@@ -62,6 +65,14 @@ impl ExpandHandle {
     pub async fn configure_host(&self, host: Host) {
         // An error means that the task has ended.
         self.requests.send(Request::Host(host)).await.ok();
+    }
+
+    /// Makes a pod of a workload anew, at the newest revision. When it returns true, that is recorded. False for a pod that the workload does
+    /// not want, for those of Jobs, which count their pods themselves, and when the daemon is ending.
+    pub async fn replace_pod(&self, owner: ObjectKey, pod: &str) -> bool {
+        let (answer, answered) = oneshot::channel();
+        let request = Request::ReplacePod { owner, pod: pod.to_owned(), answer };
+        self.requests.send(request).await.is_ok() && answered.await.unwrap_or(false)
     }
 
     /// Starts a run of a CronJob now. Returns the name of its Job.

@@ -64,6 +64,20 @@ pub enum KindMemory {
     },
 }
 
+impl KindMemory {
+    /// Withdraws a pod of the workload `owner`, so that another one takes its place. Returns false if it cannot: Jobs and CronJobs count
+    /// their pods themselves.
+    pub(crate) fn withdraw(&mut self, owner: &str, pod: &str) -> bool {
+        match self {
+            Self::Deployment(memory) => memory.withdraw(owner, pod),
+            Self::ReplicaSet(memory) => memory.withdraw(owner, pod),
+            Self::StatefulSet(memory) => memory.withdraw(owner, pod),
+            Self::DaemonSet(memory) => memory.withdraw(owner, pod),
+            Self::Job { .. } | Self::CronJob { .. } => false,
+        }
+    }
+}
+
 impl Memory {
     /// The bytes of its file. Time that a rollout has been idle is counted up to `now`, since moments mean nothing after the next boot (W28).
     pub fn to_json(&self, now: Moment) -> Vec<u8> {

@@ -72,7 +72,24 @@ pub struct ExpandTask {
     answers: Vec<Answer>,
 }
 
-type Answer = (oneshot::Sender<Result<String, RunNowError>>, Result<String, RunNowError>);
+/// Answer to a request of an operator.
+#[derive(Debug)]
+enum Answer {
+    /// A run of a CronJob.
+    Started(oneshot::Sender<Result<String, RunNowError>>, Result<String, RunNowError>),
+    /// A pod that is made anew.
+    Replaced(oneshot::Sender<bool>, bool),
+}
+
+impl Answer {
+    /// Gives it. Nobody may be waiting any more.
+    fn give(self) {
+        match self {
+            Self::Started(answer, started) => drop(answer.send(started)),
+            Self::Replaced(answer, is_replaced) => drop(answer.send(is_replaced)),
+        }
+    }
+}
 
 impl ExpandTask {
     /// The task and the handle to it. Memory is read from disk; `known` are the pods of workloads of which records exist.
@@ -165,9 +182,13 @@ impl ExpandTask {
                 done.send(()).ok();
             }
             Request::Host(host) => self.expander.set_host(host),
+            Request::ReplacePod { owner, pod, answer } => {
+                let is_replaced = self.expander.replace_pod(&owner, &pod);
+                self.answers.push(Answer::Replaced(answer, is_replaced));
+            }
             Request::RunNow { namespace, name, answer } => {
                 let started = self.run_now(namespace, name);
-                self.answers.push((answer, started));
+                self.answers.push(Answer::Started(answer, started));
             }
         }
     }
@@ -190,10 +211,7 @@ impl ExpandTask {
         let expansion = self.expander.plan(&Now { clocks, zones: jiff::tz::db(), fresh_uid: &fresh_uid });
         let Expansion { changes, sets, shown, withdrawn, events, conflicts, warm, wake, wake_wall } = expansion;
         write(&self.links.paths, changes).await;
-        for (answer, started) in self.answers.drain(..) {
-            // Nobody may be waiting any more.
-            answer.send(started).ok();
-        }
+        self.answers.drain(..).for_each(Answer::give);
         for set in sets {
             if out.send(set).await.is_err() {
                 return false;

@@ -1,5 +1,7 @@
 //! The kubelet's words for why something is as it is.
 
+/// Waiting: an operator stopped the pod with `podstead stop`; an edit, a reboot or `podstead start` starts it.
+pub const STOPPED: &str = "Stopped";
 /// Waiting: before a container's first start, in a pod without init containers.
 pub const CONTAINER_CREATING: &str = "ContainerCreating";
 /// Waiting: before a container's first start, in a pod with init containers; also for the init containers.

@@ -7,6 +7,7 @@ use podstead_mux::{PodOp, PodUpdate, SourcesReady};
 use podstead_pod::PodUid;
 use podstead_pod::objects::ObjectKind;
 use podstead_worker::PodWorkers;
+use podstead_worker::halt::Command;
 use std::ops::ControlFlow;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Interval;
@@ -21,6 +22,8 @@ pub struct SyncInputs {
     pub events: mpsc::UnboundedReceiver<PodLifecycleEvent>,
     /// Pods whose background work ended.
     pub pokes: mpsc::UnboundedReceiver<PodUid>,
+    /// Orders of operators.
+    pub commands: mpsc::Receiver<Command>,
     /// Counts images that became present (see [`podstead_runtime::ImageService::arrivals`]).
     pub arrivals: watch::Receiver<u64>,
     /// The slow safety net: every pod looks again, housekeeping runs.
@@ -62,6 +65,7 @@ pub async fn sync_loop_iteration(
             None => return ControlFlow::Break(Ended::InputClosed("lifecycle events")),
         },
         Some(uid) = inputs.pokes.recv() => workers.look(&uid),
+        Some(command) = inputs.commands.recv() => workers.command(command),
         Ok(()) = inputs.arrivals.changed() => workers.look_where_images_are_missing(),
         _ = inputs.tick.tick() => {
             workers.look_at_all();

@@ -19,6 +19,7 @@ pub mod definition;
 pub mod exclusion;
 #[cfg(any(test, feature = "testing"))]
 pub mod fakes;
+pub mod halt;
 pub mod health;
 pub mod hook;
 pub mod memory;

@@ -8,6 +8,7 @@ use super::definition::{ContainerDefinition, PodDefinition};
 use super::health::RunState;
 use super::hook::{HookEnded, HookKind};
 use super::plan::StopReason;
+use super::record::Halt;
 use jiff::Timestamp;
 use podstead_container::{ContainerState, ContainerStatus, ObservedPod, ResolvedImage, SandboxState};
 use podstead_pod::host_files::NetworkDns;
@@ -257,6 +258,15 @@ impl PodMemory {
                 self.container_mut(&container.name).crash_loop = Some(CrashLoop { hash: container.hash.clone(), backoff });
             }
         }
+    }
+
+    /// Ignores the exit codes of containers that ended while an operator's stop was in force.
+    pub fn excuse_halted(&mut self, observed: &ObservedPod, halt: &Halt) {
+        let ended = observed.containers.iter().filter(|run| match &run.state {
+            ContainerState::Exited { finished_at, .. } => halt.covers(*finished_at),
+            ContainerState::Created | ContainerState::Running { .. } | ContainerState::Unknown { .. } => false,
+        });
+        self.signalled.extend(ended.map(|run| run.id.clone()));
     }
 
     /// The pod has a new definition: forgets what concerned the old one only.

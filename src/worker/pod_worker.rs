@@ -7,6 +7,7 @@ use super::conditions_file;
 use super::definition::{DefinitionContext, PodDefinition, has_same_content};
 use super::execute::{Executor, Outcome};
 use super::fetch::{Fetch, Fetched, ImageUser, image_message, image_reason};
+use super::halt::Given;
 use super::health_file::{self, KeptHealth};
 use super::hook::Hooks;
 use super::measure::{Measured, Measurement};
@@ -115,10 +116,14 @@ impl PodWorker {
             memory.adopt(observed, &services.crash_loop, now);
             memory.adopt_hooks(&services.paths, observed);
             let kept = health_file::read(&services.paths, &definition.desired.uid, observed, now);
+            if let Some(halt) = &record.halt {
+                memory.excuse_halted(observed, halt);
+            }
             memory.is_adopting = kept.is_none();
             memory.health = kept.unwrap_or_default();
         }
         let mut worker = Self::with(definition, record, phase, memory);
+        worker.recover_halt(services);
         worker.kept_conditions = conditions_file::read(&services.paths, &worker.definition.desired.uid);
         worker.adopt_active_time(services);
         worker
@@ -154,8 +159,9 @@ impl PodWorker {
     }
 
     /// Executes the plan of the moment, and publishes the result.
-    pub(super) async fn turn(&mut self, services: &Arc<Services>, work: Work<Arc<DesiredPod>>) -> TurnEnd {
+    pub(super) async fn turn(&mut self, services: &Arc<Services>, work: Work<Arc<DesiredPod>>, orders: Vec<Given>) -> TurnEnd {
         self.take_up(services, work).await;
+        self.obey(services, orders).await;
         self.look_at_objects(services).await;
         if services.network.has_news(&self.definition.desired.uid) {
             self.memory.network_has_news();
@@ -213,6 +219,9 @@ impl PodWorker {
                 if self.record.result.is_some() && !has_same_content(&desired.pod, &self.definition.desired.pod) {
                     services.incarnations.recreate(desired.uid.clone()).await;
                 } else if *desired != *self.definition.desired {
+                    if !has_same_content(&desired.pod, &self.definition.desired.pod) {
+                        self.start_for_edit(services);
+                    }
                     self.redefine(services, desired).await;
                 }
             }
@@ -405,7 +414,14 @@ impl PodWorker {
         Executor { services, definition: &self.definition, memory: &self.memory, sandbox: None, record: &self.record }
     }
 
-    fn tell(&self, services: &Arc<Services>, container: Option<&ContainerName>, kind: EventType, reason: &str, message: &str) {
+    pub(super) fn tell(
+        &self,
+        services: &Arc<Services>,
+        container: Option<&ContainerName>,
+        kind: EventType,
+        reason: &str,
+        message: &str,
+    ) {
         self.executor(services).tell(container, kind, reason, message);
     }
 

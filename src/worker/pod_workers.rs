@@ -4,6 +4,7 @@
 //! there are no locks, and at most one turn of a pod runs because there is only one worker to move.
 
 use super::exclusion::NameExclusion;
+use super::halt::{Command, Given, OrderError};
 use super::pod_worker::{PodWorker, TurnEnd};
 use super::queue::WorkQueue;
 use super::record::PodRecord;
@@ -29,6 +30,8 @@ struct Slot {
     seat: Seat,
     /// When it wants a turn although nothing happens.
     wake: Option<Moment>,
+    /// Orders of operators that no turn has taken yet. Few: each operator waits for the answer.
+    orders: Vec<Given>,
     /// A definition that came for this UID after the pod was removed (kubelet rule C10).
     successor: Option<Arc<DesiredPod>>,
 }
@@ -93,7 +96,15 @@ impl PodWorkers {
         let worker = PodWorker::recovered(record, observed, &self.services);
         self.names.claim(&full_name, &uid);
         let burstable_milli = burstable_cpu_milli(&worker.desired().pod);
-        let slot = Slot { full_name, burstable_milli, queue, seat: Seat::Resting(Box::new(worker)), wake: None, successor: None };
+        let slot = Slot {
+            full_name,
+            burstable_milli,
+            queue,
+            seat: Seat::Resting(Box::new(worker)),
+            wake: None,
+            orders: Vec::new(),
+            successor: None,
+        };
         self.slots.insert(uid.clone(), slot);
         if let Some(delay) = delay {
             self.wake_at(&uid, self.services.clock.now().moment + delay);
@@ -109,6 +120,7 @@ impl PodWorkers {
             queue: WorkQueue::new(),
             seat: Seat::Empty,
             wake: None,
+            orders: Vec::new(),
             successor: None,
         });
         slot.burstable_milli = burstable_cpu_milli(&desired.pod);
@@ -137,6 +149,20 @@ impl PodWorkers {
         if let Some(slot) = self.slots.get_mut(uid).filter(|slot| !matches!(slot.seat, Seat::Empty)) {
             slot.queue.look();
             self.begin(uid);
+        }
+    }
+
+    /// An operator wants the pod stopped or started.
+    pub fn command(&mut self, command: Command) {
+        let Command { uid, order, answer } = command;
+        match self.slots.get_mut(&uid).filter(|slot| !matches!(slot.seat, Seat::Empty)) {
+            Some(slot) => {
+                slot.orders.push((order, answer));
+                slot.queue.look();
+                self.begin(&uid);
+            }
+            // The operator may have gone.
+            None => drop(answer.send(Err(OrderError::Gone))),
         }
     }
 
@@ -236,10 +262,11 @@ impl PodWorkers {
                 return;
             }
         };
+        let orders = std::mem::take(&mut slot.orders);
         self.cancel_wake(uid);
         let (services, uid) = (Arc::clone(&self.services), uid.clone());
         self.turns.spawn(async move {
-            let end = worker.turn(&services, work).await;
+            let end = worker.turn(&services, work, orders).await;
             (uid, worker, end)
         });
     }
@@ -264,6 +291,10 @@ impl PodWorkers {
         self.cancel_wake(uid);
         let Some(slot) = self.slots.remove(uid) else { return };
         self.references.forget(uid);
+        for (_, answer) in slot.orders {
+            // The operator may have gone.
+            answer.send(Err(OrderError::Gone)).ok();
+        }
         if let Some(next) = self.names.release(&slot.full_name, uid) {
             self.begin(&next);
         }

@@ -34,9 +34,41 @@ pub struct PodRecord {
     /// Its result, if it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<PodResult>,
+    /// The last stop by an operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halt: Option<Halt>,
     /// It is no longer wanted and being removed.
     #[serde(default)]
     pub is_removed: bool,
+}
+
+/// A stop by an operator. Containers that ended while it was in force ended because of it, so that their exit codes do not count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Halt {
+    /// When it was ordered.
+    pub since: Timestamp,
+    /// The boot in which it was ordered.
+    pub boot_id: String,
+    /// When the pod was started again; `None` while the stop is in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+impl Halt {
+    /// Returns true while the pod is to stay stopped.
+    pub const fn is_in_force(&self) -> bool {
+        self.until.is_none()
+    }
+
+    /// The same stop, ended.
+    pub fn ended(self, until: Timestamp) -> Self {
+        Self { until: Some(self.until.unwrap_or(until)), ..self }
+    }
+
+    /// Returns true if the stop was in force at that time.
+    pub fn covers(&self, at: Timestamp) -> bool {
+        self.since <= at && self.until.is_none_or(|until| at <= until)
+    }
 }
 
 /// Reason why a record could not be read or written.
@@ -93,7 +125,7 @@ pub struct Records {
 impl PodRecord {
     /// A record of a pod that is not removed.
     pub const fn new(desired: DesiredPod, started_at: Timestamp) -> Self {
-        Self { version: VERSION, desired, started_at, active: None, result: None, is_removed: false }
+        Self { version: VERSION, desired, started_at, active: None, result: None, halt: None, is_removed: false }
     }
 
     /// Replacement of a lost record, from the sandbox's state. It keeps the pod's UID, so that containers that a source still wants as they

@@ -77,6 +77,10 @@ pub struct Services {
     pub fingerprint_key: FingerprintKey,
     /// Directories of CDI specs; a later directory wins.
     pub cdi_directories: Vec<PathBuf>,
+    /// The id of this boot.
+    pub boot_id: String,
+    /// Pods that an operator stopped start with the next boot.
+    pub starts_stopped_at_boot: bool,
     /// The host's limit of processes in one pod.
     pub pids_limit: Option<i64>,
     /// Pods that need a turn because their background work ended. Unbounded: at most one entry per pull under way.

@@ -63,7 +63,7 @@ impl PodWorker {
             waiting: &self.waiting,
             starting: &self.starting,
             result: self.record.result.as_ref(),
-            shall_run: self.phase == WorkPhase::Sync,
+            shall_run: matches!(self.phase, WorkPhase::Sync | WorkPhase::Halted),
             unready: &self.memory.unready(observed),
             sandbox_ready: is_ready && self.memory.is_connected(),
             pod_ips,

@@ -29,6 +29,11 @@ impl Slots {
         self.leaving.retain(|slot| exists(*slot));
     }
 
+    /// Withdraws one pod. Returns false if it is not wanted.
+    pub fn withdraw(&mut self, slot: u32) -> bool {
+        self.wanted.remove(&slot) && self.leaving.insert(slot)
+    }
+
     /// Wants `more` pods, with the smallest numbers that no pod has; a pod that is leaving has its number still.
     pub fn grow(&mut self, more: u32, exists: impl Fn(u32) -> bool) {
         let free = (0..).filter(|slot| !self.wanted.contains(slot) && !self.leaving.contains(slot) && !exists(*slot));

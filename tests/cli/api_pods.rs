@@ -101,7 +101,7 @@ fn a_table_has_the_columns_of_kubectl() {
 fn who_wants_to_change_a_pod_is_told_where_it_is_managed() {
     let host = three_pods();
     host.publish_source(None, None);
-    for method in [Method::DELETE, Method::PUT, Method::PATCH] {
+    for method in [Method::PUT, Method::PATCH] {
         let (code, status) = host.send(method, "/api/v1/namespaces/default/pods/web-edge", "{}");
         assert_eq!(code, 405);
         let expected =
@@ -113,6 +113,31 @@ fn who_wants_to_change_a_pod_is_told_where_it_is_managed() {
     let message = status["message"].as_str().unwrap();
     assert!(code == 405 && message.contains("manifests (/etc/podstead/manifests)"), "{code} {message}");
     assert_eq!(host.send(Method::DELETE, "/api/v1/namespaces/default/pods/nosuch", "").0, 404);
+}
+
+#[test]
+fn deleted_pod_is_restarted() {
+    let host = three_pods();
+    let web = "/api/v1/namespaces/default/pods/web-edge";
+    let (code, pod) = host.send(Method::DELETE, web, "");
+    assert_eq!((code, pod["metadata"]["name"].as_str()), (200, Some("web-edge")));
+    assert_eq!(host.send(Method::DELETE, &format!("{web}?dryRun=All"), "").0, 200);
+    assert_eq!(host.orders.take(), ["restart web-edge"]);
+}
+
+#[test]
+fn orders_on_pods_are_passed_on() {
+    let host = three_pods();
+    host.publish_running("default", "ended");
+    let pods = "/apis/podstead.dev/v1alpha1/namespaces/default/pods";
+    for order in ["stop", "start", "restart"] {
+        assert_eq!(host.send(Method::POST, &format!("{pods}/web-edge/{order}"), "{}").0, 200);
+    }
+    assert_eq!(host.orders.take(), ["stop web-edge", "start web-edge", "restart web-edge"]);
+    let (code, status) = host.send(Method::POST, &format!("{pods}/ended-edge/stop"), "{}");
+    assert_eq!((code, status["message"].as_str()), (409, Some("the pod has ended")));
+    assert_eq!(host.send(Method::POST, &format!("{pods}/nosuch/stop"), "{}").0, 404);
+    assert_eq!(host.send(Method::GET, &format!("{pods}/web-edge/stop"), "").0, 405);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A host for tests: the API with stubs behind it on a socket of its own, and the `podstead` command to ask it.
 
-use crate::stub::{StubImages, StubRuntime, StubSources};
+use crate::stub::{StubImages, StubOrders, StubRuntime, StubSources};
 use jiff::Timestamp;
 use podstead::api::{ApiSocket, Backend, Published, serve};
 use podstead::container::{
@@ -47,6 +47,7 @@ pub(crate) struct Host {
     pub(crate) runtime: Arc<StubRuntime>,
     pub(crate) images: Arc<StubImages>,
     pub(crate) objects: Arc<ObjectView>,
+    pub(crate) orders: Arc<StubOrders>,
     pub(crate) paths: Paths,
     pub(crate) tokio: Tokio,
     pub(crate) root: TempDir,
@@ -65,6 +66,7 @@ impl Host {
             runtime: Arc::new(StubRuntime::default()),
             images: Arc::new(StubImages::new()),
             objects: Arc::default(),
+            orders: Arc::default(),
             paths,
             tokio,
             root,
@@ -88,6 +90,7 @@ impl Host {
             config,
             wakers: Wakers::default(),
             source_control: Arc::new(StubSources),
+            pod_control: Arc::clone(&host.orders) as _,
             expand: None,
             services: Arc::new(podstead::api::services::ServiceView::new(0)),
             upstream: None,

@@ -79,7 +79,8 @@ fn kubectl_lists_and_gets_as_podstead_does() {
     assert_eq!(text(&missing.stderr).trim(), r#"Error from server (NotFound): pods "nosuch" not found"#);
     let deleted = kubectl.output(&["delete", "pod", "web-edge", "--wait=false"]);
     assert!(
-        text(&deleted.stderr).contains("managed by source manifests (revision rev1, web.yaml:1:1)"),
+        text(&deleted.stderr)
+            .contains("Warning: the pod is restarted, not removed: source manifests has its manifest (web.yaml:1:1)"),
         "{}",
         text(&deleted.stderr)
     );

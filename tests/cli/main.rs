@@ -7,6 +7,7 @@ mod api_pods;
 mod api_resources;
 mod api_workloads;
 mod commands;
+mod completion;
 mod configuration;
 mod doctor;
 mod exec;

@@ -3,6 +3,8 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
+use podstead::api::{PodControl, PodControlError};
+use podstead::pod::DesiredPod;
 use podstead::pod::{ContainerId, PodUid, SourceId};
 use podstead::store::history::{History, Hold, HoldKind, Resumed, RevisionDiff, RevisionError, RolledBack};
 use podstead::{
@@ -320,5 +322,38 @@ impl ImageService for StubImages {
 
     fn progress(&self) -> broadcast::Receiver<PullProgress> {
         self.progress.subscribe()
+    }
+}
+
+/// Records orders; the pod `ended` takes none.
+#[derive(Debug, Default)]
+pub(crate) struct StubOrders(std::sync::Mutex<Vec<String>>);
+
+impl StubOrders {
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+
+    fn record(&self, order: &str, pod: &DesiredPod) -> Result<(), PodControlError> {
+        if pod.full_name.name.starts_with("ended") {
+            return Err(PodControlError::Conflict("the pod has ended".to_owned()));
+        }
+        self.0.lock().unwrap().push(format!("{order} {}", pod.full_name.name));
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl PodControl for StubOrders {
+    async fn stop(&self, pod: &DesiredPod) -> Result<(), PodControlError> {
+        self.record("stop", pod)
+    }
+
+    async fn start(&self, pod: &DesiredPod) -> Result<(), PodControlError> {
+        self.record("start", pod)
+    }
+
+    async fn restart(&self, pod: &DesiredPod) {
+        self.record("restart", pod).ok();
     }
 }

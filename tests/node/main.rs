@@ -7,6 +7,7 @@
 
 mod adoption;
 mod apparmor;
+mod backup;
 mod bad_input;
 mod causes;
 mod condition_times;
@@ -28,7 +29,9 @@ mod many_pods;
 mod monitoring;
 mod network;
 mod objects;
+mod operator;
 mod persistent;
+mod pod_orders;
 mod port_forward;
 mod probes;
 mod probes_effects;

@@ -22,6 +22,7 @@ struct Pending {
 pub(super) struct Joiner {
     timestamps: bool,
     since: Option<Timestamp>,
+    until: Option<Timestamp>,
     /// Lines to drop before the first wanted one.
     skip: u64,
     /// Bytes that may still be given out.
@@ -36,6 +37,7 @@ impl Joiner {
         Self {
             timestamps: options.timestamps,
             since: options.since,
+            until: options.until,
             skip,
             remaining: options.limit.unwrap_or(u64::MAX),
             stdout: Pending::default(),
@@ -55,8 +57,10 @@ impl Joiner {
             Stream::Stderr => &mut self.stderr,
         };
         if !pending.open {
-            let too_old = self.since.is_some_and(|since| line.timestamp().is_some_and(|time| time < since));
-            *pending = Pending { open: true, dropped: too_old, ..Pending::default() };
+            let is_outside = line
+                .timestamp()
+                .is_some_and(|time| self.since.is_some_and(|since| time < since) || self.until.is_some_and(|until| time > until));
+            *pending = Pending { open: true, dropped: is_outside, ..Pending::default() };
             if !pending.dropped && self.timestamps {
                 pending.text.extend_from_slice(line.time.as_bytes());
                 pending.text.push(b' ');
@@ -144,6 +148,13 @@ mod tests {
     fn lines_before_a_time_are_dropped_whole() {
         let since = Some("2026-01-01T00:00:02.5Z".parse().unwrap());
         assert_eq!(joined(LogOptions { since, ..LogOptions::default() }, 0, &LINES), "four\nno end");
+    }
+
+    #[test]
+    fn lines_after_a_time_are_dropped_whole() {
+        let until = Some("2026-01-01T00:00:02.5Z".parse().unwrap());
+        let all = joined(LogOptions::default(), 0, &LINES);
+        assert_eq!(joined(LogOptions { until, ..LogOptions::default() }, 0, &LINES), all.strip_suffix("four\nno end").unwrap());
     }
 
     #[test]

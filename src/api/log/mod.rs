@@ -20,24 +20,29 @@ use cursor::{LogCursor, Step};
 use follow::Follower;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ContainerStatus;
-use std::io;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 /// Annotation of kubectl with the default container.
 const DEFAULT_CONTAINER_ANNOTATION: &str = "kubectl.kubernetes.io/default-container";
 
 /// Selection and format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct LogOptions {
-    follow: bool,
-    previous: bool,
-    timestamps: bool,
+pub struct LogOptions {
+    /// Wait for more until the container has ended.
+    pub follow: bool,
+    /// The run before the newest one.
+    pub previous: bool,
+    /// Each line begins with its time.
+    pub timestamps: bool,
     /// Only lines from then on.
-    since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
+    /// Only lines up to then.
+    pub until: Option<Timestamp>,
     /// Only so many lines before the present end.
-    tail: Option<u64>,
+    pub tail: Option<u64>,
     /// Only so many bytes of output.
-    limit: Option<u64>,
+    pub limit: Option<u64>,
 }
 
 impl LogOptions {
@@ -50,14 +55,33 @@ impl LogOptions {
             (Some(seconds), None) => Some(now.checked_sub(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MIN)),
             (None, time) => time,
         };
+        let until = query.number::<Timestamp>("untilTime", "an RFC 3339 time")?;
+        let tail = query.number("tailLines", "a number of lines")?;
+        if until.is_some() && tail.is_some() {
+            return Err(ApiFailure::bad_request("at most one of untilTime and tailLines may be given"));
+        }
         Ok(Self {
             follow: query.flag("follow")?,
             previous: query.flag("previous")?,
             timestamps: query.flag("timestamps")?,
             since,
-            tail: query.number("tailLines", "a number of lines")?,
+            until,
+            tail,
             limit: query.number("limitBytes", "a number of bytes")?,
         })
+    }
+}
+
+/// Copies the log of a run whose live file is `path`, without a daemon: what is there now, as the API would answer it.
+pub fn copy(path: &Path, options: &LogOptions, out: &mut impl Write) -> io::Result<()> {
+    let mut cursor = LogCursor::open(path, options)?;
+    loop {
+        let (step, piece) = cursor.read(true)?;
+        out.write_all(&piece)?;
+        match step {
+            Step::More => {}
+            Step::CaughtUp | Step::Finished => return Ok(()),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! nothing is counted or kept in between.
 
 mod cadvisor;
+pub(crate) mod disk;
 mod doors;
 mod exposition;
 mod own;

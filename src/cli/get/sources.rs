@@ -4,13 +4,14 @@ use super::OutputArgs;
 use crate::client::{Client, ClientError, OWN, Target};
 use crate::output::{OutputFormat, say_nothing_found, write_objects};
 use crate::pods::ServedList;
+use crate::printable::printable;
 use crate::table::{Cell, Style, Table};
 use clap::Args;
 use jiff::Timestamp;
 use podstead_api::{SourceObject, refused_objects, since};
 use podstead_telemetry::counted;
 use serde_json::Value;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Arguments.
@@ -48,6 +49,12 @@ pub(super) async fn run(args: &SourcesArgs, client: &Client, color: bool) -> any
     let now = Timestamp::now();
     let rows: Vec<_> = typed.iter().map(|source| row(source, format == OutputFormat::Wide, now)).collect();
     table.write(&mut out, &rows)?;
+    // Beside the table: an error is longer than a line.
+    for source in &typed {
+        if let Some(error) = &source.status.last_error {
+            writeln!(out, "\n{}: {}", source.metadata.name, printable(error))?;
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -64,7 +71,7 @@ fn row(source: &SourceObject, wide: bool, now: Timestamp) -> Vec<Cell> {
         since(status.last_contact_at, now).into(),
         since(status.fetched_at, now).into(),
         match (&status.last_error, &status.hold) {
-            (Some(error), _) => Cell::styled(error, Style::Bad),
+            (Some(_), _) => Cell::styled("failed", Style::Bad),
             (None, Some(hold)) => Cell::styled(hold.kind.word(), Style::Pending),
             (None, None) if refused > 0 => Cell::styled(format!("{} rejected", counted(refused, "object")), Style::Bad),
             (None, None) => Cell::styled("ok", Style::Good),

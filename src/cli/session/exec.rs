@@ -2,6 +2,7 @@
 
 use super::{Streams, terminal};
 use crate::Context;
+use crate::logs::default_container;
 use crate::pods::{PodNamespaceArgs, pod_target};
 use crate::workloads::choose_pod;
 use clap::Args;
@@ -17,7 +18,7 @@ pub(crate) struct ExecArgs {
     /// Allocate a terminal for the command
     #[arg(short, long)]
     tty: bool,
-    /// Name of the container [default: the only container, or the one in the annotation kubectl.kubernetes.io/default-container]
+    /// Name of the container [default: the one in the annotation kubectl.kubernetes.io/default-container, or the first one]
     #[arg(short, long, value_name = "NAME")]
     container: Option<String>,
     #[command(flatten)]
@@ -34,8 +35,12 @@ pub(crate) fn run(args: &ExecArgs, context: &Context) -> anyhow::Result<ExitCode
     let tty = args.tty && terminal_wanted(args.stdin)?;
     context.block_on(async {
         let pod = choose_pod(&client, &args.pod, args.namespace.namespace.as_deref()).await?;
+        let container = match &args.container {
+            Some(container) => container.clone(),
+            None => default_container(&pod, "running in", "")?,
+        };
         let mut target = pod_target(&pod, &["exec"])
-            .with_some("container", args.container.as_ref())
+            .with("container", &container)
             .with_flag("stdin", args.stdin)
             .with_flag("stdout", true)
             .with_flag("stderr", !tty)

@@ -1,48 +1,110 @@
 //! `podstead status`: the status of this host, its problems and how to fix them.
 
+mod json;
 mod report;
 mod upstream;
 
 use super::client::{Client, OWN, Target};
 use super::doctor::host_troubles;
-use super::pods::{ServedList, list};
+use super::pods::{PodNamespaceArgs, ServedList, list, source_of};
 use super::trouble::gather;
-use super::workloads::list_all;
+use super::workloads::{list_all, metadata, pods_meant};
 use super::{Context, EXIT_FAILED};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use podstead_api::{DaemonObject, DaemonPaths, SourceObject};
 use podstead_sys::layout::Paths;
 use report::Report;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Arguments.
 #[derive(Debug, Default, Args)]
 pub(super) struct StatusArgs {
+    /// Only this pod or workload, such as web or deploy/web
+    #[arg(value_name = "POD|TYPE/NAME")]
+    object: Option<String>,
+    #[command(flatten)]
+    namespace: PodNamespaceArgs,
+    /// Output format
+    #[arg(short, long, value_name = "FORM", value_enum, default_value_t)]
+    output: Form,
+    /// Show it again whenever it changes, until interrupted
+    #[arg(short, long, conflicts_with = "exit_code")]
+    watch: bool,
     /// Exit with 1 if there is a problem
     #[arg(long)]
     exit_code: bool,
 }
 
-pub(super) fn run(args: &StatusArgs, context: &Context) -> anyhow::Result<ExitCode> {
-    let client = context.client()?;
-    let report = context.block_on(async { ask(&client).await })?;
-    io::stdout().lock().write_all(report.text(Timestamp::now(), context.color()).as_bytes())?;
-    Ok(if args.exit_code && !report.is_well() { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
+/// `--output`.
+// Not documented one by one: that would be a paragraph in every help.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Form {
+    #[default]
+    Text,
+    Json,
 }
 
-async fn ask(client: &Client) -> anyhow::Result<Report> {
+/// Time between two looks of `--watch`.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+pub(super) fn run(args: &StatusArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let client = context.client()?;
+    let color = context.color();
+    context.block_on(async {
+        let mut last = String::new();
+        loop {
+            let report = ask(args, &client).await?;
+            let now = Timestamp::now();
+            let text = match args.output {
+                Form::Text => report.text(now, color),
+                Form::Json => format!("{}\n", serde_json::to_string_pretty(&json::json(&report, now))?),
+            };
+            // Durations change each second; another look at the same state is no change.
+            let state = json::state(&report);
+            if state != last {
+                write(args.watch, &text)?;
+                last = state;
+            }
+            if !args.watch {
+                return Ok(if args.exit_code && !report.is_well() { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS });
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    })
+}
+
+fn write(is_watched: bool, text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if is_watched && io::stdout().is_terminal() {
+        // Back to the top of the screen, which is cleared.
+        write!(out, "\x1b[H\x1b[2J")?;
+    }
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+async fn ask(args: &StatusArgs, client: &Client) -> anyhow::Result<Report> {
     let daemon: DaemonObject = client.get(Target::new(OWN, &["daemon"])).await?;
     let sources: ServedList = client.get(Target::new(OWN, &["sources"])).await?;
-    let sources: Vec<SourceObject> = sources.items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
-    let pods = list(client, None).await?;
-    let workloads = list_all(client).await?;
+    let mut sources: Vec<SourceObject> = sources.items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+    let mut pods = list(client, None).await?;
+    let mut workloads = list_all(client).await?;
+    if let Some(object) = &args.object {
+        let namespace = args.namespace.namespace.as_deref();
+        let meant = pods_meant(client, object, namespace).await?;
+        pods.retain(|pod| meant.iter().any(|meant| meant.metadata.uid == pod.metadata.uid));
+        let from: Vec<&str> = pods.iter().map(source_of).collect();
+        sources.retain(|source| from.contains(&source.metadata.name.as_str()));
+        workloads.retain(|workload| object.split_once('/').is_some_and(|(_, name)| metadata(workload, "name") == name));
+    }
     let evidence = gather(client, &pods, &workloads).await;
     let paths = daemon.paths.clone().map(|DaemonPaths { state, run, logs }| Paths { state, run, logs });
     let (known_pods, known_sources) = (pods.clone(), sources.clone());
     // Name servers may be silent for seconds.
     let look = move || host_troubles(paths.as_ref(), &known_pods, &known_sources);
-    let host = tokio::task::spawn_blocking(look).await?;
+    let host = if args.object.is_some() { Vec::new() } else { tokio::task::spawn_blocking(look).await? };
     Ok(Report { daemon, host, sources, pods, workloads, evidence })
 }

@@ -49,7 +49,7 @@ impl Report {
     }
 
     /// True for a pod that is healthy, and for a failed attempt of a Job, which is the Job's matter.
-    fn has_no_trouble(&self, pod: &Pod, row: &PodRow) -> bool {
+    pub(super) fn has_no_trouble(&self, pod: &Pod, row: &PodRow) -> bool {
         row.is_well() || is_attempt_of_a_job(pod, &self.workloads)
     }
 

@@ -39,6 +39,7 @@ pub(super) fn advice(
         ("ContainerCreating" | "PodInitializing" | "Pending" | "Running" | "NotReady" | "Unknown", _) => {
             Some(format!("podstead describe pod {name}, if this persists"))
         }
+        ("Stopped", _) => Some(format!("podstead start {name}")),
         ("Terminating", _) => None,
         // How far initialisation is.
         (progress, _) if progress.split_once('/').is_some_and(|(done, _)| done.parse::<u32>().is_ok()) => {

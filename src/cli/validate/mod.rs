@@ -129,7 +129,8 @@ pub(super) fn run(args: &ValidateArgs, context: &Context) -> anyhow::Result<Exit
     let config = args.source.as_ref().map(|_| context.load_config()).transpose()?;
     let source = args.source.as_deref().zip(config.as_ref()).map(|(name, config)| named_source(name, config)).transpose()?;
     let check_context = check_context(args, source, context);
-    let (collections, mut unreadable) = collect(args, source);
+    let (mut collections, mut unreadable) = collect(args, source);
+    let configurations = set_configurations_aside(&mut collections);
     let mut findings = Findings::default();
     for collection in &collections {
         unreadable.extend(judge(collection, &check_context, &mut findings).err().map(anyhow::Error::from));
@@ -143,6 +144,9 @@ pub(super) fn run(args: &ValidateArgs, context: &Context) -> anyhow::Result<Exit
     }
     out.flush()?;
     let mut err = std::io::stderr().lock();
+    for file in &configurations {
+        writeln!(err, "{file}: not checked: it is a configuration of podstead; podstead --config {file} config check checks it")?;
+    }
     for error in &unreadable {
         writeln!(err, "podstead: {error:#}")?;
     }
@@ -155,6 +159,31 @@ pub(super) fn run(args: &ValidateArgs, context: &Context) -> anyhow::Result<Exit
         (true, 0) => ExitCode::SUCCESS,
         (true, _) => ExitCode::from(EXIT_FAILED),
     })
+}
+
+/// Takes configuration files out, which a repository may have beside its manifests. Returns their names.
+fn set_configurations_aside(collections: &mut [Collection]) -> Vec<String> {
+    let mut found = Vec::new();
+    for collection in collections {
+        let files = match collection {
+            Collection::Plain(files) => files,
+            Collection::Tree { artifact, .. } => &mut artifact.files,
+        };
+        let aside = files.extract_if(.., |_, content| content.as_ref().is_ok_and(|bytes| is_configuration(bytes)));
+        found.extend(aside.map(|(name, _)| name));
+    }
+    found
+}
+
+/// Reports whether a file is one document of kind Config of podstead's group.
+fn is_configuration(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let value_of = |field: &str| {
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        let value = lines.next()?.split(" #").next()?.trim().trim_matches(['"', '\'']);
+        lines.next().is_none().then_some(value)
+    };
+    value_of("kind") == Some("Config") && value_of("apiVersion").is_some_and(|version| version.starts_with("podstead.dev/"))
 }
 
 /// The rules that the manifests are checked against.
@@ -316,4 +345,22 @@ fn read_directory(path: &Path, recursive: bool) -> anyhow::Result<Vec<Collection
         bail!("{} contains no manifests (files ending in .yaml, .yml or .json){deeper}", path.display());
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_configuration_files_are_set_aside() {
+        assert!(is_configuration(b"apiVersion: podstead.dev/v1alpha1\nkind: Config # of edge-1\nsources: []\n"));
+        for other in [
+            &b"apiVersion: v1\nkind: Config\n"[..],
+            b"apiVersion: v1\nkind: Pod\n",
+            b"apiVersion: podstead.dev/v1alpha1\nkind: Config\n---\napiVersion: v1\nkind: Pod\n",
+            b"\xff",
+        ] {
+            assert!(!is_configuration(other));
+        }
+    }
 }

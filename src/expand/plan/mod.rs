@@ -211,9 +211,20 @@ impl Expander {
     /// Lets the next evaluation of a CronJob begin with a memory in which a run was started by hand.
     pub fn start_run(&mut self, key: &ObjectKey, memory: KindMemory) {
         if let Some(Unit::Wanted(live)) = self.units.get_mut(key) {
-            live.started_by_hand = Some(memory);
+            live.by_hand = Some(memory);
             self.marked.insert(key.clone());
         }
+    }
+
+    /// Lets a workload make a pod anew that it wants. Returns false if it does not want such a pod, or counts its pods itself.
+    pub fn replace_pod(&mut self, key: &ObjectKey, pod: &str) -> bool {
+        let Some(Unit::Wanted(live)) = self.units.get_mut(key) else { return false };
+        let memory = live.by_hand.take().or_else(|| live.memory.as_ref().map(|memory| memory.kind.clone()));
+        let Some(mut memory) = memory else { return false };
+        let is_withdrawn = memory.withdraw(&key.name, pod);
+        live.by_hand = Some(memory);
+        self.marked.insert(key.clone());
+        is_withdrawn
     }
 
     /// Evaluates what is marked.
@@ -468,7 +479,7 @@ impl Expander {
             clocks: &now.clocks,
             zones: now.zones,
         };
-        let memory = live.started_by_hand.as_ref().or(live.memory.as_ref().map(|memory| &memory.kind));
+        let memory = live.by_hand.as_ref().or(live.memory.as_ref().map(|memory| &memory.kind));
         Some((evaluate(&live.wanted.workload, memory, &situation), lost_restarts))
     }
 
@@ -497,7 +508,7 @@ impl Expander {
         let has_ended = has_ended(Some(&memory));
         let is_new = live.memory.is_none();
         live.memory = Some(memory);
-        live.started_by_hand = None;
+        live.by_hand = None;
         (live.wake, live.wake_wall) = (wake, wake_wall);
         let warm = warm.map(|template| {
             let spec = template.spec.as_ref();

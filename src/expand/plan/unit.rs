@@ -44,8 +44,8 @@ pub(super) struct Live {
     pub(super) wanted: Wanted,
     /// `None` before the first evaluation of a new one.
     pub(super) memory: Option<Memory>,
-    /// The memory with a run that an operator started, until the next evaluation.
-    pub(super) started_by_hand: Option<KindMemory>,
+    /// The memory with what an operator did, until the next evaluation.
+    pub(super) by_hand: Option<KindMemory>,
     pub(super) pods: BTreeMap<String, UnitPod>,
     pub(super) claims: BTreeMap<String, Arc<PersistentVolumeClaim>>,
     pub(super) shown: BTreeMap<ObjectKey, Arc<ShownWorkload>>,
@@ -68,7 +68,7 @@ impl Live {
         Self {
             wanted,
             memory,
-            started_by_hand: None,
+            by_hand: None,
             pods: BTreeMap::new(),
             claims: BTreeMap::new(),
             shown: BTreeMap::new(),

@@ -88,19 +88,37 @@ pub enum UnpackError {
     Space(#[from] SpaceError),
 }
 
-/// Unpacks `source` into the empty directory `root` and reads `source` to its end.
+/// What an archive holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    /// A layer of an image: some names are whiteouts.
+    Layer,
+    /// The data of a volume: all names mean themselves, and there are no devices.
+    Volume,
+}
+
+/// Unpacks the layer `source` into the empty directory `root` and reads `source` to its end.
 pub fn unpack<R: Source>(source: R, root: OwnedFd, meter: Meter) -> Result<Unpacked, UnpackError> {
+    unpack_content(Content::Layer, source, root, meter)
+}
+
+/// Unpacks the data of a volume as [`unpack`] does a layer, without whiteouts; devices are refused.
+pub fn unpack_volume<R: Source>(source: R, root: OwnedFd, meter: Meter) -> Result<Unpacked, UnpackError> {
+    unpack_content(Content::Volume, source, root, meter)
+}
+
+fn unpack_content<R: Source>(content: Content, source: R, root: OwnedFd, meter: Meter) -> Result<Unpacked, UnpackError> {
     let mut reader = TarReader::new(source);
     let mut tree = Tree::new(root, meter);
     while let Some(entry) = reader.next_entry()? {
         tree.meter.entry(&entry)?;
-        apply(&mut tree, &mut reader, &entry)?;
+        apply(content, &mut tree, &mut reader, &entry)?;
     }
     reader.drain()?;
     tree.finish()
 }
 
-fn apply<R: Source>(tree: &mut Tree, reader: &mut TarReader<R>, entry: &Entry) -> Result<(), UnpackError> {
+fn apply<R: Source>(content: Content, tree: &mut Tree, reader: &mut TarReader<R>, entry: &Entry) -> Result<(), UnpackError> {
     let depth = tree.meter.depth();
     let bad_path = |source| UnpackError::Path { entry: lossy(&entry.path), source };
     let path = path::clean(&entry.path, depth).map_err(bad_path)?;
@@ -110,7 +128,11 @@ fn apply<R: Source>(tree: &mut Tree, reader: &mut TarReader<R>, entry: &Entry) -
             _ => Err(UnpackError::Refused { entry: lossy(&entry.path), reason: "is the root but not a directory" }),
         };
     }
-    match path::whiteout(&path).map_err(bad_path)? {
+    let whiteout = match content {
+        Content::Layer => path::whiteout(&path).map_err(bad_path)?,
+        Content::Volume => path::Whiteout::No,
+    };
+    match whiteout {
         path::Whiteout::No => {}
         path::Whiteout::Of(target) => return tree.whiteout(&target),
         path::Whiteout::Opaque(directory) => return tree.opaque(&directory),
@@ -129,6 +151,9 @@ fn apply<R: Source>(tree: &mut Tree, reader: &mut TarReader<R>, entry: &Entry) -
                 false => tree.hard_link(&path, &target),
                 true => Err(UnpackError::Refused { entry: lossy(&entry.path), reason: "is a hard link to the root" }),
             }
+        }
+        EntryKind::CharDevice | EntryKind::BlockDevice if content == Content::Volume => {
+            Err(UnpackError::Refused { entry: lossy(&entry.path), reason: "is a device, which a volume cannot have" })
         }
         EntryKind::CharDevice | EntryKind::BlockDevice | EntryKind::Fifo => match (entry.kind, entry.device.unwrap_or_default()) {
             // This is overlayfs's whiteout: a layer that brings one hides files without saying so.

@@ -15,10 +15,11 @@ use podstead_sys_async::clock::Clock;
 use podstead_worker::backoff::BackoffPolicy;
 use podstead_worker::definition::DefinitionContext;
 use podstead_worker::fakes::{AskedIncarnations, FakeImages, FakeNetwork, FakeVolumes, ShownStatuses, ToldEvents};
+use podstead_worker::halt::{Command, Order, OrderError};
 use podstead_worker::{HostAddresses, PodWorkers, Services};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// The daemon's part, which a crash takes away.
@@ -29,6 +30,7 @@ struct Daemon {
     housekeeping: Housekeeping,
     updates: mpsc::Sender<PodUpdate>,
     pokes: mpsc::UnboundedSender<PodUid>,
+    commands: mpsc::Sender<Command>,
 }
 
 /// The host.
@@ -44,6 +46,7 @@ pub(super) struct Host {
     pub(super) objects: Arc<ObjectView>,
     pub(super) paths: Paths,
     pub(super) clock: Clock,
+    pub(super) boot_id: String,
     _root: tempfile::TempDir,
     daemon: Option<Daemon>,
 }
@@ -104,6 +107,7 @@ impl Host {
             objects: Arc::default(),
             paths,
             clock,
+            boot_id: "boot-1".to_owned(),
             _root: root,
             daemon: None,
         };
@@ -115,6 +119,7 @@ impl Host {
     pub(super) async fn start_daemon(&mut self) {
         let (updates, receiver) = mpsc::channel(8);
         let (pokes, poked) = mpsc::unbounded_channel();
+        let (commands, commanded) = mpsc::channel(8);
         let services = Arc::new(Services {
             runtime: Arc::clone(&self.runtime) as Arc<dyn Runtime>,
             images: Arc::clone(&self.images) as _,
@@ -132,6 +137,8 @@ impl Host {
             service_variables: Arc::new(podstead_worker::fakes::NoServices),
             objects: Arc::clone(&self.objects),
             fingerprint_key: FingerprintKey::new([7; 32]),
+            boot_id: self.boot_id.clone(),
+            starts_stopped_at_boot: true,
             pids_limit: None,
             cdi_directories: Vec::new(),
             pokes: pokes.clone(),
@@ -144,6 +151,7 @@ impl Host {
                 updates: receiver,
                 events: self.runtime.take_events().unwrap(),
                 pokes: poked,
+                commands: commanded,
                 arrivals: self.images.arrivals(),
                 tick: crate::tick(),
                 heartbeat: crate::Heartbeat::none(),
@@ -154,6 +162,7 @@ impl Host {
             housekeeping: Housekeeping::new(services, remains),
             updates,
             pokes,
+            commands,
         });
     }
 
@@ -192,6 +201,15 @@ impl Host {
     /// Something happened that the pod's worker has to look at.
     pub(super) fn poke(&self, uid: &PodUid) {
         self.daemon.as_ref().unwrap().pokes.send(uid.clone()).unwrap();
+    }
+
+    /// Gives an order and lets the daemon answer it.
+    pub(super) async fn order(&mut self, uid: &PodUid, order: Order) -> Result<(), OrderError> {
+        let (answer, answered) = oneshot::channel();
+        let command = Command { uid: uid.clone(), order, answer };
+        self.daemon.as_ref().unwrap().commands.send(command).await.unwrap();
+        self.settle().await;
+        answered.await.unwrap()
     }
 
     /// Lets the daemon run for some time of the paused clock.

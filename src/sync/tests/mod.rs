@@ -3,6 +3,7 @@
 mod convergence;
 mod events;
 mod failures;
+mod halt;
 mod host;
 mod lifecycle;
 mod names;

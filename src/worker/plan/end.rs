@@ -1,24 +1,19 @@
-//! A pod that ends or has ended.
+//! A pod that ends, has ended or was stopped by an operator.
 
 use super::stop::{Grace, stop_in_order};
 use super::{Action, PlanInput, PodActions, StopReason};
 use crate::memory::Step;
 use crate::phase::{Cause, Termination};
 use podstead_container::SandboxState;
+use podstead_pod::containers::ContainerKind;
 use podstead_pod::restart::RestartPolicy;
-use podstead_status::reason;
+use podstead_status::{Waiting, reason};
 use std::time::Duration;
 
 /// Stops what runs, then the sandbox.
 pub(super) fn plan_terminating(input: PlanInput<'_>, termination: &Termination) -> PodActions {
     let mut out = PodActions::default();
-    match &input.memory.record {
-        Step::Done => {}
-        Step::Open => out.actions.push(Action::WriteRecord),
-        // A pod must be able to end when the disk is full.
-        Step::Failed(failure) if failure.is_due(input.now.moment) => out.actions.push(Action::WriteRecord),
-        Step::Failed(failure) => out.wake_at(failure.retry_at),
-    }
+    write_record(&mut out, &input);
     let running: Vec<_> = input.running().collect();
     let grace = Grace::Until(termination.began + termination.grace);
     if stop_in_order(&mut out, &input, &running, grace, StopReason::PodEnds) {
@@ -28,6 +23,31 @@ pub(super) fn plan_terminating(input: PlanInput<'_>, termination: &Termination) 
         plan_removal(&mut out, &input, &termination.cause);
     }
     out
+}
+
+/// Stops what runs, then the sandbox. Volumes stay, and so does the pod.
+pub(super) fn plan_halted(input: PlanInput<'_>) -> PodActions {
+    let mut out = PodActions::default();
+    write_record(&mut out, &input);
+    for container in input.definition.containers.iter().filter(|container| container.kind != ContainerKind::Init) {
+        let message = "stopped by an operator; podstead start starts it".to_owned();
+        out.waiting.insert(container.name.clone(), Waiting { reason: reason::STOPPED, message });
+    }
+    let running: Vec<_> = input.running().collect();
+    if !stop_in_order(&mut out, &input, &running, Grace::Each(input.definition.grace), StopReason::PodEnds) {
+        plan_cleanup(&mut out, &input, has_sandbox(&input).then_some(Action::StopSandbox));
+    }
+    out
+}
+
+fn write_record(out: &mut PodActions, input: &PlanInput<'_>) {
+    match &input.memory.record {
+        Step::Done => {}
+        Step::Open => out.actions.push(Action::WriteRecord),
+        // A pod must be able to end when the disk is full.
+        Step::Failed(failure) if failure.is_due(input.now.moment) => out.actions.push(Action::WriteRecord),
+        Step::Failed(failure) => out.wake_at(failure.retry_at),
+    }
 }
 
 /// Removes what a removed pod left.

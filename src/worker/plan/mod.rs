@@ -7,7 +7,7 @@
 //! * [`hooks`]: what is done right after a container's start.
 //! * [`stop`]: in which order they stop (rule D12), and the way from signal to SIGKILL.
 //! * [`unhealthy`]: containers that their probes want stopped.
-//! * [`end`]: a pod that ends or has ended.
+//! * [`end`]: a pod that ends, has ended or was stopped by an operator.
 //!
 //! A plan is optimistic: it lists all steps that can be foreseen, as if each succeeded. The executor goes as far as it gets and asks
 //! for a new plan. So the same function serves the worker, `podstead plan` and the golden tests.
@@ -71,6 +71,7 @@ impl<'a> PlanInput<'a> {
 pub fn compute_pod_actions(input: PlanInput<'_>) -> PodActions {
     match input.phase {
         WorkPhase::Sync => sync::plan(input),
+        WorkPhase::Halted => end::plan_halted(input),
         WorkPhase::Terminating(termination) => end::plan_terminating(input, termination),
         WorkPhase::Terminated(cause) => end::plan_terminated(input, cause),
     }

@@ -32,6 +32,14 @@ pub struct DaemonSetMemory {
     pub leaving: BTreeSet<TemplateHash>,
 }
 
+impl DaemonSetMemory {
+    /// Withdraws a pod that an operator wants made anew: its replacement has the newest revision. Returns false for a pod that it does not want.
+    pub fn withdraw(&mut self, owner: &str, pod: &str) -> bool {
+        let hash = self.pods.iter().find(|hash| template::name(owner, hash.as_str()) == pod).cloned();
+        hash.is_some_and(|hash| self.pods.remove(&hash) && self.leaving.insert(hash))
+    }
+}
+
 /// The result of one evaluation.
 #[derive(Debug)]
 pub struct Step {

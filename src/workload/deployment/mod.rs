@@ -51,6 +51,16 @@ pub struct DeploymentMemory {
     pub conditions: Conditions,
 }
 
+impl DeploymentMemory {
+    /// Withdraws a pod that an operator wants made anew: its replacement has the newest revision. Returns false for a pod that it does not want.
+    pub fn withdraw(&mut self, owner: &str, pod: &str) -> bool {
+        self.pods.iter_mut().any(|(hash, slots)| {
+            let slot = slots.wanted.iter().copied().find(|slot| pod_name(owner, hash, *slot) == pod);
+            slot.is_some_and(|slot| slots.withdraw(slot))
+        })
+    }
+}
+
 /// The result of one evaluation.
 #[derive(Debug)]
 pub struct Step {

@@ -40,6 +40,14 @@ pub struct ReplicaSetMemory {
     pub conditions: Conditions,
 }
 
+impl ReplicaSetMemory {
+    /// Withdraws a pod that an operator wants made anew: its replacement has the newest revision. Returns false for a pod that it does not want.
+    pub fn withdraw(&mut self, owner: &str, pod: &str) -> bool {
+        let slot = self.pods.keys().copied().find(|slot| pod_name(owner, *slot) == pod);
+        slot.is_some_and(|slot| self.pods.remove(&slot).is_some() && self.leaving.insert(slot))
+    }
+}
+
 /// The result of one evaluation.
 #[derive(Debug)]
 pub struct Step {

@@ -49,6 +49,14 @@ pub struct StatefulSetMemory {
     pub failure: Option<String>,
 }
 
+impl StatefulSetMemory {
+    /// Withdraws a pod that an operator wants made anew: its replacement has the newest revision. Returns false for a pod that it does not want.
+    pub fn withdraw(&mut self, owner: &str, pod: &str) -> bool {
+        let ordinal = self.pods.keys().copied().find(|ordinal| template::name(owner, &ordinal.to_string()) == pod);
+        ordinal.is_some_and(|ordinal| self.pods.remove(&ordinal).is_some() && self.leaving.insert(ordinal))
+    }
+}
+
 /// The result of one evaluation.
 #[derive(Debug)]
 pub struct Step {

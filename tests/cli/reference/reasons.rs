@@ -89,6 +89,8 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
         "Warning",
         "an edit requests more resources than the host has; the pod keeps its current resources",
     ),
+    ("pod", "PodStopped", "Normal", "an operator stopped the pod"),
+    ("pod", "PodStarted", "Normal", "an operator or an edit started a pod that was stopped"),
     ("pod", "SandboxChanged", "Normal", "the sandbox is created again"),
     ("pod, source", "FailedValidation", "Warning", "an object is rejected, or another source has an object with the same name"),
     (

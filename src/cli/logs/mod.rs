@@ -1,8 +1,10 @@
 //! `podstead logs`.
 
+mod from_files;
+
 use super::Context;
 use super::client::{Client, Target};
-use super::pods::{PodNamespaceArgs, name_of, pod_target};
+use super::pods::{PodNamespaceArgs, ServedList, collection, name_of, pod_target};
 use super::table::Style;
 use super::workloads::{choose_pod, pods_meant};
 use bytes::Bytes;
@@ -19,8 +21,12 @@ const QUEUE: usize = 16;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct LogsArgs {
-    /// Name of the pod, of which the "-<node>" suffix may be omitted; or a workload such as deploy/web
-    pod: String,
+    /// Pods, of which the "-<node>" suffix may be omitted; or workloads such as deploy/web
+    #[arg(value_name = "POD|TYPE/NAME", required_unless_present = "selector")]
+    pods: Vec<String>,
+    /// Pods with these labels, e.g. app=web,tier!=cache
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "pods")]
+    selector: Option<String>,
     /// All pods of a workload, not only one
     #[arg(long)]
     all_pods: bool,
@@ -47,12 +53,39 @@ pub(super) struct LogsArgs {
     /// Only lines after this time, e.g. 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     since_time: Option<Timestamp>,
+    /// Only lines up to this time, e.g. 2026-01-31T12:00:00Z, or older than this duration, e.g. 1h
+    #[arg(long, value_name = "TIME|DURATION", value_parser = parse_until, conflicts_with_all = ["follow", "tail"])]
+    until: Option<Until>,
     /// Start each line with its timestamp
     #[arg(long)]
     timestamps: bool,
     /// Start each line with the names of pod and container [default: only for several pods or containers]
     #[arg(long)]
     prefix: bool,
+}
+
+/// End of the wanted time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    /// A point in time.
+    Time(Timestamp),
+    /// So long ago.
+    Ago(SignedDuration),
+}
+
+impl Until {
+    fn resolve(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::Time(time) => time,
+            Self::Ago(duration) => now.checked_sub(duration).unwrap_or(Timestamp::MIN),
+        }
+    }
+}
+
+fn parse_until(text: &str) -> Result<Until, String> {
+    let time = text.parse().map(Until::Time);
+    time.or_else(|_| parse_duration(text).map(Until::Ago))
+        .map_err(|_| "expected a time such as 2026-01-31T12:00:00Z or a duration such as 1h".to_owned())
 }
 
 /// A number of lines, or all (-1, as in kubectl).
@@ -95,13 +128,8 @@ fn parse_duration(text: &str) -> Result<SignedDuration, String> {
 
 pub(super) fn run(args: &LogsArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let client = context.client()?;
-    context.block_on(async {
-        let namespace = args.namespace.namespace.as_deref();
-        let pods = if args.all_pods {
-            pods_meant(&client, &args.pod, namespace).await?
-        } else {
-            vec![choose_pod(&client, &args.pod, namespace).await?]
-        };
+    let answered = context.block_on(async {
+        let pods = pods(args, &client).await?;
         let mut logs = Vec::new();
         for pod in &pods {
             logs.extend(containers(args, pod)?.into_iter().map(|container| LogOf { pod, container }));
@@ -116,7 +144,39 @@ pub(super) fn run(args: &LogsArgs, context: &Context) -> anyhow::Result<ExitCode
             }
         }
         Ok(ExitCode::SUCCESS)
-    })
+    });
+    match answered {
+        Err(error) if crate::is_unreachable(&error) => from_files::run(args, context, error),
+        answered => answered,
+    }
+}
+
+/// The pods that are meant.
+async fn pods(args: &LogsArgs, client: &Client) -> anyhow::Result<Vec<Pod>> {
+    let namespace = args.namespace.namespace.as_deref();
+    if let Some(selector) = &args.selector {
+        let list: ServedList = client.get(collection("pods", namespace).with("labelSelector", selector)).await?;
+        let found: Vec<Pod> = list.items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+        return if found.is_empty() { Err(no_such_labels(selector)) } else { Ok(found) };
+    }
+    let mut all = Vec::new();
+    for argument in &args.pods {
+        match args.all_pods {
+            true => all.extend(pods_meant(client, argument, namespace).await?),
+            false => all.push(choose_pod(client, argument, namespace).await?),
+        }
+    }
+    Ok(all)
+}
+
+fn no_such_labels(selector: &str) -> anyhow::Error {
+    anyhow::anyhow!("no pod has the labels {selector}; podstead get pods -o json shows the labels of all")
+}
+
+impl LogsArgs {
+    fn has_several_pods(&self) -> bool {
+        self.all_pods || self.selector.is_some() || self.pods.len() > 1
+    }
 }
 
 /// One log.
@@ -137,20 +197,21 @@ fn containers(args: &LogsArgs, pod: &Pod) -> anyhow::Result<Vec<String>> {
     if args.all_containers {
         return Ok(init.into_iter().chain(main).collect());
     }
-    let default = super::pods::annotation(pod, "kubectl.kubernetes.io/default-container").map(str::to_owned);
-    match default.or_else(|| main.first().cloned()) {
-        Some(container) => {
-            if main.len() > 1 {
-                let others = main.join(", ");
-                writeln!(
-                    io::stderr(),
-                    "showing container {container} of {others}; choose another one with -c, or use --all-containers"
-                )?;
-            }
-            Ok(vec![container])
-        }
-        None => anyhow::bail!("pod {:?} has no containers", name_of(pod)),
+    Ok(vec![default_container(pod, "showing", ", or use --all-containers")?])
+}
+
+/// The container that is meant where none is named: the one in the annotation, or the first one. Says on stderr which one it is of several.
+pub(super) fn default_container(pod: &Pod, doing: &str, hint: &str) -> anyhow::Result<String> {
+    let spec = pod.spec.iter();
+    let main: Vec<&str> = spec.flat_map(|spec| &spec.containers).map(|container| container.name.as_str()).collect();
+    let default = super::pods::annotation(pod, "kubectl.kubernetes.io/default-container");
+    let Some(container) = default.filter(|name| main.contains(name)).or_else(|| main.first().copied()) else {
+        anyhow::bail!("pod {:?} has no containers", name_of(pod));
+    };
+    if main.len() > 1 {
+        writeln!(io::stderr(), "{doing} container {container} of {}; choose another one with -c{hint}", main.join(", "))?;
     }
+    Ok(container.to_owned())
 }
 
 fn target(args: &LogsArgs, log: &LogOf<'_>) -> Target {
@@ -166,6 +227,7 @@ fn target(args: &LogsArgs, log: &LogOf<'_>) -> Target {
         .with_some("tailLines", tail)
         .with_some("sinceSeconds", args.since.map(|since| since.as_secs()))
         .with_some("sinceTime", args.since_time)
+        .with_some("untilTime", args.until.map(|until| until.resolve(Timestamp::now())))
 }
 
 /// Bytes as they come.
@@ -192,7 +254,7 @@ async fn follow_all(client: &Client, args: &LogsArgs, logs: &[LogOf<'_>], color:
     for (index, log) in logs.iter().enumerate() {
         let (client, target, sender) = (client.clone(), target(args, log), sender.clone());
         let prefix = prefix(log, index, color);
-        let name = if args.all_pods { format!("{}/{}", name_of(log.pod), log.container) } else { log.container.clone() };
+        let name = if args.has_several_pods() { format!("{}/{}", name_of(log.pod), log.container) } else { log.container.clone() };
         tasks.spawn(async move {
             let follow = async {
                 let mut lines = client.get_lines(target).await?;
@@ -222,7 +284,7 @@ fn write(bytes: &[u8]) -> io::Result<()> {
 }
 
 fn prefix(log: &LogOf<'_>, index: usize, color: bool) -> String {
-    const STYLES: [Style; 4] = [Style::Good, Style::Pending, Style::Bold, Style::Dim];
+    const STYLES: [Style; 6] = [Style::Cyan, Style::Pending, Style::Good, Style::Magenta, Style::Blue, Style::Bold];
     let text = format!("[{}/{}]", name_of(log.pod), log.container);
     format!("{} ", STYLES[index % STYLES.len()].paint(&text, color))
 }
@@ -250,6 +312,16 @@ mod tests {
         for text in ["", "0s", "5x", "m", "-5m", "1h30", "999999999999999d"] {
             assert!(parse_duration(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn until_is_a_time_or_a_duration() {
+        let time = "2026-01-31T12:00:00Z";
+        assert_eq!(parse_until(time), Ok(Until::Time(time.parse().unwrap())));
+        assert_eq!(parse_until("1h"), Ok(Until::Ago(SignedDuration::from_hours(1))));
+        let now: Timestamp = time.parse().unwrap();
+        assert_eq!(Until::Ago(SignedDuration::from_hours(1)).resolve(now).to_string(), "2026-01-31T11:00:00Z");
+        assert!(parse_until("noon").is_err());
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! `podstead volume`: the directories behind PersistentVolumeClaims.
 
+mod archive;
+mod backup;
+
 use super::client::{Client, OWN, Target};
 use super::get::{ClaimsArgs, ServedClaim, ask_claims, list_claims};
 use super::{Context, EXIT_FAILED};
@@ -22,6 +25,10 @@ enum VolumeCommand {
     /// List claims and the size of their data
     #[command(visible_alias = "list")]
     Ls(ClaimsArgs),
+    /// Write the data of a claim to an archive; the pods that use it are stopped meanwhile
+    Export(backup::ExportArgs),
+    /// Replace the data of a claim by that of an archive; the pods that use it are stopped meanwhile
+    Import(backup::ImportArgs),
     /// Delete the data of released claims, which are in no source any more
     Prune(PruneArgs),
 }
@@ -41,13 +48,18 @@ struct PruneArgs {
 }
 
 pub(super) fn run(args: &VolumeArgs, context: &Context) -> anyhow::Result<ExitCode> {
-    let client = context.client()?;
-    context.block_on(async {
-        match &args.command {
-            VolumeCommand::Ls(args) => list_claims(args, &client, context.color()).await,
-            VolumeCommand::Prune(args) => prune(args, &client).await,
+    match &args.command {
+        VolumeCommand::Ls(args) => {
+            let client = context.client()?;
+            context.block_on(async { list_claims(args, &client, context.color()).await })
         }
-    })
+        VolumeCommand::Prune(args) => {
+            let client = context.client()?;
+            context.block_on(async { prune(args, &client).await })
+        }
+        VolumeCommand::Export(args) => backup::export(args, context),
+        VolumeCommand::Import(args) => backup::import(args, context),
+    }
 }
 
 async fn prune(args: &PruneArgs, client: &Client) -> anyhow::Result<ExitCode> {

@@ -1,0 +1,94 @@
+//! Stopping, starting and restarting a pod: `POST .../namespaces/NAMESPACE/pods/NAME/stop|start|restart` of podstead's own group, and DELETE of a
+//! pod, which restarts it.
+
+use super::Backend;
+use super::failure::ApiFailure;
+use super::pods::Pods;
+use super::published::PublishedPod;
+use super::request::Query;
+use super::respond::{self, Answer};
+use super::route::PodPath;
+use async_trait::async_trait;
+use hyper::header::{HeaderValue, WARNING};
+use podstead_pod::DesiredPod;
+use std::fmt;
+use std::sync::Arc;
+
+/// Orders of operators on pods.
+#[async_trait]
+pub trait PodControl: Send + Sync + fmt::Debug {
+    /// Stops the pod until it is started. Durable when it returns.
+    async fn stop(&self, pod: &DesiredPod) -> Result<(), PodControlError>;
+    /// Starts a stopped pod.
+    async fn start(&self, pod: &DesiredPod) -> Result<(), PodControlError>;
+    /// Replaces the pod by a new one; a pod of a workload gets the newest revision of its template.
+    async fn restart(&self, pod: &DesiredPod);
+}
+
+/// Reason why an order was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum PodControlError {
+    /// The state of the pod does not allow it.
+    #[error("{0}")]
+    Conflict(String),
+    /// It could not be recorded, or the daemon is stopping.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// An order in a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PodOrder {
+    Stop,
+    Start,
+    Restart,
+}
+
+impl PodOrder {
+    /// The order of this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        match name {
+            "stop" => Some(Self::Stop),
+            "start" => Some(Self::Start),
+            "restart" => Some(Self::Restart),
+            _ => None,
+        }
+    }
+}
+
+/// Carries out an order. The answer is the pod as it is when the order is recorded.
+pub(super) async fn command(backend: &Backend, pods: &Pods, order: PodOrder, path: &PodPath) -> Answer {
+    let pod = pods.find(path)?;
+    let done = match order {
+        PodOrder::Stop => backend.pod_control.stop(&pod.desired).await,
+        PodOrder::Start => backend.pod_control.start(&pod.desired).await,
+        PodOrder::Restart => {
+            backend.pod_control.restart(&pod.desired).await;
+            Ok(())
+        }
+    };
+    done.map_err(|error| match error {
+        PodControlError::Conflict(message) => ApiFailure::conflict(message).about("pods", &path.name),
+        PodControlError::Unavailable(message) => ApiFailure::unavailable(message),
+    })?;
+    respond::json_bytes(pod.json())
+}
+
+/// Answers DELETE of a pod: it is restarted, since its manifest is there still, and the answer warns of that.
+pub(super) async fn delete(backend: &Backend, pod: &Arc<PublishedPod>, query: &Query) -> Answer {
+    let is_dry_run = query.get("dryRun").is_some_and(|value| !value.is_empty());
+    if !is_dry_run {
+        backend.pod_control.restart(&pod.desired).await;
+    }
+    let mut response = respond::json_bytes(pod.json())?;
+    let warning = warning(&pod.desired);
+    if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{}\"", warning.replace(['"', '\\'], "'"))) {
+        response.headers_mut().insert(WARNING, value);
+    }
+    Ok(response)
+}
+
+fn warning(desired: &DesiredPod) -> String {
+    let DesiredPod { source, origin, .. } = desired;
+    format!("the pod is restarted, not removed: source {source} has its manifest ({origin}); remove it there, or use podstead stop")
+}

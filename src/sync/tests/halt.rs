@@ -1,0 +1,104 @@
+//! Stops and starts by an operator.
+
+use super::host::{Host, pod};
+use podstead_mux::PodOp;
+use podstead_worker::halt::{Order, OrderError};
+
+const ONE: &str = "{containers: [{name: web, image: a}]}";
+
+#[tokio::test(start_paused = true)]
+async fn stopped_pod_stays_stopped_until_started() {
+    let mut host = Host::new().await;
+    let web = pod("web", ONE);
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    host.order(&web.uid, Order::Stop).await.unwrap();
+    host.run(60).await;
+    assert_eq!(host.running(&web.uid), [""; 0]);
+    assert_eq!(host.summary(&web.uid), "Running web=Stopped");
+    host.kill_daemon();
+    host.start_daemon().await;
+    host.say(PodOp::Add, &[&web]).await;
+    host.run(300).await;
+    assert_eq!(host.summary(&web.uid), "Running web=Stopped");
+    host.order(&web.uid, Order::Start).await.unwrap();
+    host.run(5).await;
+    assert_eq!(host.running(&web.uid), ["web/1"]);
+    assert_eq!(host.summary(&web.uid), "Running web=Running");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopped_pod_starts_with_next_boot() {
+    let mut host = Host::new().await;
+    let web = pod("web", ONE);
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    host.order(&web.uid, Order::Stop).await.unwrap();
+    host.run(60).await;
+    host.kill_daemon();
+    host.boot_id = "boot-2".to_owned();
+    host.start_daemon().await;
+    host.say(PodOp::Add, &[&web]).await;
+    host.run(5).await;
+    assert_eq!(host.summary(&web.uid), "Running web=Running");
+}
+
+#[tokio::test(start_paused = true)]
+async fn edit_starts_stopped_pod() {
+    let mut host = Host::new().await;
+    let web = pod("web", ONE);
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    host.order(&web.uid, Order::Stop).await.unwrap();
+    host.run(60).await;
+    host.say(PodOp::Update, &[&pod("web", "{containers: [{name: web, image: b}]}")]).await;
+    host.run(5).await;
+    assert_eq!(host.summary(&web.uid), "Running web=Running");
+    // The edit ended the stop for good.
+    host.kill_daemon();
+    host.start_daemon().await;
+    host.run(5).await;
+    assert_eq!(host.summary(&web.uid), "Running web=Running");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_does_not_count_as_failure() {
+    let mut host = Host::new().await;
+    let job = pod("job", "{restartPolicy: Never, containers: [{name: job, image: a}]}");
+    host.say(PodOp::Add, &[&job]).await;
+    host.settle().await;
+    host.order(&job.uid, Order::Stop).await.unwrap();
+    host.run(60).await;
+    host.kill_daemon();
+    host.start_daemon().await;
+    host.run(5).await;
+    host.order(&job.uid, Order::Start).await.unwrap();
+    host.run(5).await;
+    assert_eq!(host.summary(&job.uid), "Running job=Running");
+}
+
+#[tokio::test(start_paused = true)]
+async fn orders_for_ended_pods_are_refused() {
+    let mut host = Host::new().await;
+    let job = pod("job", "{restartPolicy: Never, containers: [{name: job, image: a}]}");
+    host.say(PodOp::Add, &[&job]).await;
+    host.settle().await;
+    assert!(host.runtime.exit(&job.uid, "job", 0));
+    host.settle().await;
+    assert!(matches!(host.order(&job.uid, Order::Stop).await, Err(OrderError::Ended)));
+    assert!(matches!(host.order(&pod("other", ONE).uid, Order::Start).await, Err(OrderError::Gone)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopped_pod_is_removed_with_its_manifest() {
+    let mut host = Host::new().await;
+    let web = pod("web", ONE);
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    host.order(&web.uid, Order::Stop).await.unwrap();
+    host.run(60).await;
+    host.say(PodOp::Remove, &[&web]).await;
+    host.run(60).await;
+    assert!(host.statuses.get(&web.uid).is_none());
+    assert!(matches!(host.order(&web.uid, Order::Start).await, Err(OrderError::Gone)));
+}
