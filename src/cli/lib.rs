@@ -15,6 +15,7 @@ mod get;
 mod help;
 mod history;
 mod image;
+mod import;
 mod job;
 mod logs;
 mod object_type;
@@ -29,6 +30,7 @@ mod render;
 mod resume;
 mod rollback;
 mod rollout;
+mod run;
 mod session;
 mod source_name;
 mod status;
@@ -114,6 +116,8 @@ enum Command {
     Attach(session::attach::AttachArgs),
     /// Forward local ports to a pod
     PortForward(port_forward::PortForwardArgs),
+    /// Run a pod once from a manifest, show its log, and remove it
+    Run(run::RunArgs),
     /// Start CronJobs
     Job(job::JobArgs),
     /// Show the progress and the revisions of a rollout
@@ -140,6 +144,8 @@ enum Command {
     Suspend(suspend::SuspendArgs),
     /// Resume a source that is held
     Resume(resume::ResumeArgs),
+    /// Make manifests from a compose file, Quadlet units or a docker run command
+    Import(import::ImportArgs),
     /// Show what the daemon would change if a source had these manifests
     Plan(plan::PlanArgs),
     /// Stop pods until they are started, edited or the host is booted
@@ -182,6 +188,7 @@ pub fn main() -> ExitCode {
         Command::Exec(args) => session::exec::run(&args, &context),
         Command::Attach(args) => session::attach::run(&args, &context),
         Command::PortForward(args) => port_forward::run(&args, &context),
+        Command::Run(args) => run::run(&args, &context),
         Command::Job(args) => job::run(&args, &context),
         Command::Rollout(args) => rollout::run(&args, &context),
         Command::Image(args) => image::run(&args, &context),
@@ -195,6 +202,7 @@ pub fn main() -> ExitCode {
         Command::Rollback(args) => rollback::run(&args, &context),
         Command::Suspend(args) => suspend::run(&args, &context),
         Command::Resume(args) => resume::run(&args, &context),
+        Command::Import(args) => import::run(&args, &context),
         Command::Plan(args) => plan::run(&args, &context),
         Command::Top(args) => top::run(&args, &context),
         Command::Stop(args) => stop::run(&args, &context),

@@ -87,3 +87,30 @@ fn status_is_read_by_programs() {
     assert!(host.cli(&["status", "b", "--exit-code"]).status.success());
     assert!(!host.cli(&["status", "a", "--exit-code"]).status.success());
 }
+
+#[test]
+fn run_waits_for_pod_that_runs_once() {
+    let host = TestHost::start();
+    let file = host.path("check.yaml").display().to_string();
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: check}\nspec:\n  containers:\n    - name: main\n      image: localhost/busybox:1\n      \
+               command: [sh, -c, 'echo checked; exit 3']\n";
+    std::fs::write(&file, pod).unwrap();
+    let output = host.cli(&["run", "-f", &file]);
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stdout).as_ref()), (Some(3), "checked\n"), "{output:?}");
+    eventually("the pod to be gone", || if host.pods().is_empty() { Ok(()) } else { Err(format!("{:?}", host.pods())) });
+    std::fs::write(&file, pod.replace("image:", "imaeg:")).unwrap();
+    let output = host.cli(&["run", "-f", &file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("imaeg"), "{output:?}");
+    assert_eq!(std::fs::read_dir(host.path("manifests")).unwrap().count(), 0);
+}
+
+#[test]
+fn demo_shows_pods_that_run() {
+    let binaries = crate::support::binary("podstead").parent().unwrap().to_owned();
+    let output = std::process::Command::new("packaging/demo").arg(binaries).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(text.matches("7 pods, all healthy").count(), 2, "{text}");
+    assert!(text.contains("What to type next"), "{text}");
+}

@@ -6,6 +6,7 @@ mod counters;
 mod crash;
 mod doctor;
 mod host_ports;
+mod imports;
 mod isolation;
 pub(crate) mod lan;
 mod mending;

@@ -1,0 +1,120 @@
+//! `podstead import`: manifests from compose files, Quadlet units and `docker run` commands.
+//!
+//! Each reader makes [`Service`](model::Service)s; [`manifests`] writes them. What cannot be carried over is a note, which is a comment in the manifest
+//! and a line of the report.
+
+mod compose;
+mod compose_fields;
+mod docker_run;
+mod manifests;
+mod model;
+mod quadlet;
+mod words;
+
+use crate::Context;
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use model::Project;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Largest file that is read.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(super) struct ImportArgs {
+    #[command(subcommand)]
+    from: From,
+}
+
+#[derive(Debug, Subcommand)]
+enum From {
+    /// A compose file
+    Compose(ComposeArgs),
+    /// A directory of Quadlet units of podman
+    Quadlet(QuadletArgs),
+    /// A docker run or podman run command
+    Run(RunArgs),
+}
+
+#[derive(Debug, Args)]
+struct ComposeArgs {
+    /// The compose file
+    file: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+struct QuadletArgs {
+    /// Directory with .container and .volume files
+    directory: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The command as one argument, such as 'docker run -d --name web -p 80:80 nginx'
+    command: String,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+struct OutputArgs {
+    /// Directory to write a file for each service to [default: all manifests to standard output]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Namespace of the objects
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+}
+
+pub(super) fn run(args: &ImportArgs, _context: &Context) -> anyhow::Result<ExitCode> {
+    let (project, output) = match &args.from {
+        From::Compose(args) => (compose::read(&args.file)?, &args.output),
+        From::Quadlet(args) => (quadlet::read(&args.directory)?, &args.output),
+        From::Run(args) => (docker_run::parse(&args.command)?, &args.output),
+    };
+    write(&project, output)?;
+    let mut err = io::stderr().lock();
+    let notes = project.notes.iter().map(|note| format!("{}: {note}", project.origin));
+    let of_services =
+        project.services.iter().flat_map(|service| service.notes.iter().map(|note| format!("{}: {note}", service.name)));
+    let notes: Vec<String> = notes.chain(of_services).collect();
+    if !notes.is_empty() {
+        writeln!(err, "Check what could not be carried over as it is:")?;
+        notes.iter().try_for_each(|note| writeln!(err, "  {note}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(project: &Project, output: &OutputArgs) -> anyhow::Result<()> {
+    let files = manifests::files(project, output.namespace.as_deref())?;
+    let Some(directory) = &output.output else {
+        let texts: Vec<String> = files.into_iter().map(|(_, text)| text).collect();
+        return Ok(io::stdout().lock().write_all(texts.join("---\n").as_bytes())?);
+    };
+    fs::create_dir_all(directory).with_context(|| format!("create {}", directory.display()))?;
+    for (name, text) in files {
+        let path = directory.join(name);
+        let create = fs::File::options().write(true).create_new(true).open(&path);
+        let mut file = create.with_context(|| format!("create {}, which must not exist", path.display()))?;
+        file.write_all(text.as_bytes())?;
+        writeln!(io::stdout(), "{}", path.display())?;
+    }
+    Ok(())
+}
+
+/// Reads a text file of limited size.
+fn read_text(path: &Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let file = fs::File::open(path).with_context(|| format!("open {}", path.display()))?;
+    file.take(MAX_BYTES + 1).read_to_string(&mut text).with_context(|| format!("read {}", path.display()))?;
+    anyhow::ensure!(text.len() as u64 <= MAX_BYTES, "{} is larger than 1 MiB", path.display());
+    Ok(text)
+}
