@@ -24,7 +24,9 @@ const MAX_LINE: usize = 1 << 20;
 pub(super) fn run(args: &LogsArgs, context: &Context, unreachable: anyhow::Error) -> anyhow::Result<ExitCode> {
     let paths = last_valid::paths(context.config_path())?;
     let Ok(records) = record::read_all(&paths) else { return Err(unreachable) };
-    let known: Vec<DesiredPod> = records.records.into_iter().map(|record| record.desired).collect();
+    let mut known: Vec<DesiredPod> = records.records.into_iter().map(|record| record.desired).collect();
+    // As the API lists them; directories have no order.
+    known.sort_by(|a, b| a.full_name.cmp(&b.full_name));
     if known.is_empty() {
         return Err(unreachable);
     }
