@@ -1,6 +1,7 @@
 //! `podstead status -o json`. **Pure**.
 
 use super::report::Report;
+use crate::doctor::finding::Severity as HostSeverity;
 use crate::pods::{name_of, namespace_of, source_of};
 use crate::trouble::{WorkloadTrouble, explain, explain_workloads};
 use jiff::Timestamp;
