@@ -59,6 +59,7 @@ fn differences(started: &Config, new: &Config) -> impl IntoIterator<Item = (&'st
         log_rotation,
         crash_loop_max,
         pod_pids_limit,
+        // It counts at the next boot, which starts the daemon.
         start_stopped_pods_at_boot: _,
         cdi_directories,
         api_socket_group,
