@@ -60,6 +60,8 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
         (Route::CronJobRun(path), &Method::POST) => workloads::run_now(backend, &path).await,
         (Route::ImagePull, &Method::POST) => images::pull(backend, read_json(request.into_body()).await?),
         (Route::ImageImport, &Method::POST) => images::import(backend, read_json(request.into_body()).await?).await,
+        (Route::ImagePrune, &Method::POST) => images::prune(backend, read_json(request.into_body()).await?).await,
+        (Route::ImagePin, &Method::POST) => images::pin(backend, read_json(request.into_body()).await?).await,
         (Route::SourcePrune(name), &Method::POST) => own::prune(backend, name).await,
         (Route::ClaimPrune(path), &Method::POST) => claims::prune(backend, path).await,
         (Route::SourceRollback(name), &Method::POST) => {
@@ -70,7 +72,9 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
         }
         (Route::SourceResume(name), &Method::POST) => revisions::resume(backend, &name).await,
         (Route::SourceSync(name), &Method::POST) => sync::sync(backend, &name, &query).await,
-        (Route::Images, &Method::DELETE) => images::remove(backend, query.get("reference")).await,
+        (Route::Images, &Method::DELETE) => {
+            images::remove(backend, query.get("reference"), query.get("force") == Some("true")).await
+        }
         (route, &Method::GET) => read(backend, route, path, &query, form).await,
         (_, _) => Err(not_allowed(&method, path)),
     }
@@ -126,7 +130,9 @@ async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: 
         | Route::SourceResume(_)
         | Route::SourceSync(_)
         | Route::ImagePull
-        | Route::ImageImport => Err(not_allowed(&Method::GET, path)),
+        | Route::ImageImport
+        | Route::ImagePrune
+        | Route::ImagePin => Err(not_allowed(&Method::GET, path)),
     }
 }
 

@@ -38,7 +38,7 @@ mod workloads;
 pub use claims::{USED_BY_ANNOTATION, USED_BYTES_ANNOTATION};
 pub use exec::channels;
 pub use forward::RAW_PROTOCOL;
-pub use images::{ImportAnswer, ImportRequest, PullLine, PullRequest};
+pub use images::{ImportAnswer, ImportRequest, PinRequest, PruneRequest, PullLine, PullRequest};
 pub use metrics::serve_monitoring;
 pub use objects::KEYS_ANNOTATION;
 pub use own::{DaemonObject, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec, refused_objects, since};

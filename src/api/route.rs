@@ -88,6 +88,10 @@ pub(super) enum Route {
     ImagePull,
     /// Import an archive.
     ImageImport,
+    /// Remove unused images.
+    ImagePrune,
+    /// Keep an image, or end that.
+    ImagePin,
 }
 
 /// Namespace and name of a pod, or of another object.
@@ -236,6 +240,8 @@ impl Route {
             ["images"] => Some(Self::Images),
             ["images", "pull"] => Some(Self::ImagePull),
             ["images", "import"] => Some(Self::ImageImport),
+            ["images", "prune"] => Some(Self::ImagePrune),
+            ["images", "pin"] => Some(Self::ImagePin),
             _ => None,
         }
     }

@@ -216,7 +216,7 @@ impl WrittenConfig {
             age_key_file: config.age_key_file.clone(),
             max_parallel_layer_pulls: Some(config.max_parallel_layer_pulls),
             minimum_pull_rate: Some(size::format(config.minimum_pull_rate)),
-            images: WrittenImages::of(config.images),
+            images: WrittenImages::of(config.images.clone()),
             user_namespaces: WrittenUserNamespaces::of(config.user_namespaces),
             webhook: config.webhook.as_ref().map(|webhook| WrittenWebhook {
                 address: Some(webhook.listen.ip()),

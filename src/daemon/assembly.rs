@@ -10,6 +10,7 @@
 use super::age_key::AgeKeys;
 use super::dns::{DnsSockets, PodAddresses};
 use super::node;
+use super::roots::NeededImages;
 use super::roster::{Roster, RosterLinks};
 use super::workloads::{self, StoreImages};
 use super::{notify_manager, sources, upstream};
@@ -230,6 +231,17 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         "the preloaded image import"
     });
     let (tell_ready, sources_ready) = watch::channel(false);
+    images.set_roots(Arc::new(NeededImages {
+        published: published.clone(),
+        paths: paths.clone(),
+        keep_revisions: config.images.collection.keep_revisions,
+        sources_ready: sources_ready.clone(),
+    }));
+    let collection = images.run_collection();
+    stages.spawn(async move {
+        collection.await;
+        "the collection of images"
+    });
     let pulse = config.upstream.is_some().then(Pulse::new);
     let upstream = config.upstream.as_ref().zip(pulse.clone()).map(|(upstream, pulse)| {
         let daemon = upstream::Daemon {
@@ -391,6 +403,7 @@ fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>)
         preload: Some(config.preload.clone()),
         limits: config.images.limits,
         reserve: config.images.reserve,
+        collection: config.images.collection.clone(),
         parallel_layers: config.max_parallel_layer_pulls,
         minimum_rate: config.minimum_pull_rate,
         fingerprint_key: FingerprintKey::new(machine_key.derive(PULL_SECRETS)),

@@ -6,6 +6,7 @@ mod age_key;
 mod assembly;
 mod dns;
 pub mod node;
+mod roots;
 mod roster;
 mod sources;
 mod upstream;

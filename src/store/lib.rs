@@ -7,6 +7,7 @@ pub mod check;
 mod control;
 pub mod history;
 pub mod intake;
+mod kept_images;
 pub mod kustomize;
 pub mod last_good;
 mod policy;
@@ -19,6 +20,7 @@ mod workloads;
 
 pub use check::{Accepted, AcceptedObject, CheckContext, Checked, check};
 pub use control::{PruneError, SourceControl};
+pub use kept_images::{KeptImage, images_of, kept_images};
 pub use kustomize::{Prepared, prepare};
 pub use relocate::relocate;
 pub use status::{SourceStatus, SourceStatusSink};
