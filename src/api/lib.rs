@@ -5,8 +5,10 @@
 //! Every connection is a task; requests read [`Published`] and the event log, which nobody holds locked while waiting, so no client
 //! can delay the sync loop. Watches share one bounded history ([`podstead_telemetry::journal`]).
 
+mod access;
 mod claims;
 mod collection;
+mod credentials;
 mod discovery;
 mod dispatch;
 mod events;
@@ -19,11 +21,13 @@ mod metrics;
 mod objects;
 mod own;
 mod pods;
+mod protobuf;
 pub mod published;
 mod published_workloads;
 mod request;
 mod resource;
 mod respond;
+mod reviews;
 mod revisions;
 mod route;
 mod selector;
@@ -32,10 +36,13 @@ pub mod show;
 mod socket;
 mod sync;
 mod table;
+mod tls;
 mod upgrade;
 mod workloads;
 
+pub use access::{Access, IdentityError, ServerIdentity};
 pub use claims::{USED_BY_ANNOTATION, USED_BYTES_ANNOTATION};
+pub use credentials::{AccessObject, Credential, CredentialRequest, TlsAccess};
 pub use exec::channels;
 pub use forward::RAW_PROTOCOL;
 pub use images::{ImportAnswer, ImportRequest, PullLine, PullRequest};
@@ -52,6 +59,7 @@ pub use route::{OWN_GROUP, OWN_VERSION};
 pub use server::serve;
 pub use socket::{ApiSocket, SocketError};
 pub use sync::SyncAnswer;
+pub use tls::serve_tls;
 pub use workloads::JobRunAnswer;
 
 use jiff::Timestamp;
@@ -96,6 +104,8 @@ pub struct Backend {
     pub source_control: Arc<dyn SourceControl>,
     /// For starting a CronJob now; `None` where workloads are not run.
     pub expand: Option<ExpandHandle>,
+    /// Who may do what.
+    pub access: Arc<Access>,
     /// Start time of the daemon.
     pub started_at: Timestamp,
     /// Status of the connection to the cluster; `None` without one.

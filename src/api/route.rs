@@ -3,6 +3,7 @@
 use super::metrics::Page;
 use super::objects::ListedKind;
 use super::resource::WorkloadResource;
+use super::reviews::Review;
 use podstead_workload::object::WorkloadKind;
 
 /// Resource that a path refers to.
@@ -62,6 +63,12 @@ pub(super) enum Route {
     Claim(PodPath),
     /// Delete the data of one.
     ClaimPrune(PodPath),
+    /// A review of oneself, by kind and version of its group.
+    Review(Review, &'static str),
+    /// Tokens for the TLS port.
+    Credentials,
+    /// What a client has to know of the TLS port.
+    Access,
     /// The daemon itself.
     Daemon,
     /// All sources.
@@ -150,6 +157,10 @@ impl Route {
             ["apis", OWN_GROUP] => Some(Self::OwnGroup),
             ["api", "v1", rest @ ..] => Self::core(rest),
             ["apis", OWN_GROUP, OWN_VERSION, rest @ ..] => Self::own(rest),
+            ["apis", group @ ("authorization.k8s.io" | "authentication.k8s.io"), version, plural] => {
+                let version = ["v1", "v1beta1"].into_iter().find(|known| known == version)?;
+                Review::named(group, plural).map(|review| Self::Review(review, version))
+            }
             ["apis", group] => WorkloadGroup::named(group).map(Self::WorkloadGroup),
             ["apis", group, "v1"] => WorkloadGroup::named(group).map(Self::WorkloadResources),
             ["apis", group, "v1", rest @ ..] => Self::workload(WorkloadGroup::named(group)?.as_str(), rest),
@@ -217,6 +228,8 @@ impl Route {
     fn own(segments: &[&str]) -> Option<Self> {
         match *segments {
             [] => Some(Self::OwnResources),
+            ["credentials"] => Some(Self::Credentials),
+            ["access"] => Some(Self::Access),
             ["daemon"] => Some(Self::Daemon),
             ["sources"] => Some(Self::Sources),
             ["sources", name] => Some(Self::Source(name.to_owned())),

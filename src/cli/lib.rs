@@ -7,6 +7,7 @@ mod client;
 mod completion;
 mod config;
 mod context;
+mod credential;
 mod daemon;
 mod describe;
 mod diff;
@@ -15,6 +16,7 @@ mod get;
 mod history;
 mod image;
 mod job;
+mod kubeconfig;
 mod logs;
 mod object_type;
 mod output;
@@ -144,6 +146,10 @@ enum Command {
     Stop(stop::StopArgs),
     /// Collect diagnostic information about this host into an archive, without secrets
     SupportBundle(support_bundle::SupportBundleArgs),
+    /// Print a configuration of kubectl for this host
+    Kubeconfig(kubeconfig::KubeconfigArgs),
+    /// Print a token for kubectl
+    Credential(credential::CredentialArgs),
     /// Check or show the configuration
     Config(config::ConfigArgs),
     /// Show the version of this command and of the daemon
@@ -188,6 +194,8 @@ pub fn main() -> ExitCode {
         Command::Top(args) => top::run(&args, &context),
         Command::Stop(args) => stop::run(&args, &context),
         Command::SupportBundle(args) => support_bundle::run(&args, &context),
+        Command::Kubeconfig(args) => kubeconfig::run(&args, &context),
+        Command::Credential(args) => credential::run(&args, &context),
         Command::Config(args) => config::run(&args, &context),
         Command::Version(args) => version::run(&args, &context),
         Command::Completion(args) => completion::run(&args, &mut self::command()),

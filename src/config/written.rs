@@ -5,6 +5,7 @@ use super::images::WrittenImages;
 use super::source::WrittenSource;
 use podstead_image::RegistryConfig;
 use podstead_manifest::locate;
+use podstead_settings::api::WrittenApi;
 use podstead_settings::network::WrittenNetwork;
 use podstead_settings::upstream::WrittenUpstream;
 use podstead_settings::user_namespaces::WrittenUserNamespaces;
@@ -69,6 +70,9 @@ pub struct WrittenConfig {
     /// Group that may use the API socket. Default: none, only root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_socket_group: Option<String>,
+    /// Access to the API: its TLS port, and roles of users other than root.
+    #[serde(default)]
+    pub api: WrittenApi,
     /// Registries that need other settings than https without credentials. The settings apply to all pods; a pod's own
     /// credentials are its `imagePullSecrets`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -212,6 +216,7 @@ impl WrittenConfig {
             pod_pids_limit: Some(config.pod_pids_limit.unwrap_or(-1)),
             cdi_spec_dirs: Some(config.cdi_directories.clone()),
             api_socket_group: config.api_socket_group.clone(),
+            api: WrittenApi::of(&config.api),
             registries: config.registries.clone(),
             allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.patterns().to_vec(),
             age_key_file: config.age_key_file.clone(),

@@ -16,7 +16,7 @@ use super::workloads::{self, StoreImages};
 use super::{notify_manager, sources, upstream};
 use anyhow::{Context as _, anyhow, bail};
 use jiff::Timestamp;
-use podstead_api::{self as api, ApiSocket, Backend, Published};
+use podstead_api::{self as api, Access, ApiSocket, Backend, Published, ServerIdentity};
 use podstead_artifact::Wakers;
 use podstead_config::last_valid::{self, Loaded};
 use podstead_config::{Config, sharing};
@@ -75,7 +75,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     make_directory(&paths.run, 0o755)?;
     make_directory(&paths.logs, 0o755)?;
     // Also the lock that keeps a second daemon away: before anything is looked at that the first one may be changing.
-    let socket = ApiSocket::bind(&paths.api_socket(), config.api_socket_group.as_deref())?;
+    let socket = ApiSocket::bind(&paths.api_socket(), config.api_socket_group.as_deref(), !config.api.roles.is_empty())?;
     loaded.bytes.iter().for_each(|bytes| keep_configuration(&paths, bytes));
 
     let now: fn() -> Timestamp = Timestamp::now;
@@ -248,6 +248,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         };
         upstream::start(upstream, daemon)
     });
+    let access = api_access(&config);
     let backend = Backend {
         published,
         events,
@@ -261,6 +262,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         wakers,
         source_control: Arc::new(source_control),
         expand: Some(expand),
+        access: Arc::new(access),
         started_at,
         upstream,
         now,
@@ -268,6 +270,10 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     if let Some(address) = config.monitoring {
         let backend = backend.clone();
         stages.spawn(async move { match api::serve_monitoring(address, backend).await {} });
+    }
+    if let Some(port) = config.api.tls_port {
+        let backend = backend.clone();
+        stages.spawn(async move { match api::serve_tls(port, backend).await {} });
     }
     stages.spawn(async move { match api::serve(socket, backend).await {} });
 
@@ -402,4 +408,15 @@ fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>)
         ..ImageStoreConfig::default()
     };
     Ok(ImageStore::open(&config.paths.images(), store, events)?)
+}
+
+/// Access to the API. A certificate that cannot be made closes the TLS port and nothing else: pods need no API.
+fn api_access(config: &Config) -> Access {
+    let identity = config.api.tls_port.and_then(|_| {
+        let path = config.paths.api_identity();
+        ServerIdentity::load_or_make(&path, config.node_name.as_str())
+            .inspect_err(|error| tracing::error!(error = %error_chain(error), "the TLS port of the API stays closed"))
+            .ok()
+    });
+    Access::new(config.api.clone(), config.api_socket_group.as_deref(), identity)
 }

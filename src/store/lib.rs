@@ -20,6 +20,7 @@ mod workloads;
 pub use check::{Accepted, AcceptedObject, CheckContext, Checked, check};
 pub use control::{PruneError, SourceControl};
 pub use kustomize::{Prepared, prepare};
+pub use policy::needs_host_access;
 pub use relocate::relocate;
 pub use status::{SourceStatus, SourceStatusSink};
 pub use undelta::UndeltaStore;

@@ -9,6 +9,7 @@ mod api_workloads;
 mod commands;
 mod configuration;
 mod doctor;
+mod door;
 mod exec;
 mod help;
 mod host;
