@@ -54,6 +54,15 @@ impl PodOrder {
             _ => None,
         }
     }
+
+    /// Its name, as in paths.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Start => "start",
+            Self::Restart => "restart",
+        }
+    }
 }
 
 /// Carries out an order. The answer is the pod as it is when the order is recorded.

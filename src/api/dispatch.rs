@@ -1,27 +1,107 @@
 //! From a request to its answer.
 
+use super::access::{self, Attributes, Caller, Need};
 use super::collection::{self, Collection, Selection};
 use super::events::Events;
 use super::failure::ApiFailure;
 use super::pods::Pods;
-use super::request::{Peer, Query, read_body, read_json, wants_table};
+use super::published::PodKey;
+use super::request::{Connection, Query, read_body, read_json, wants_table};
 use super::respond::{self, Answer, Body};
 use super::route::Route;
 use super::services::Served;
 use super::table::IncludeObject;
 use super::workloads::{self, Workloads};
-use super::{Backend, claims, control, discovery, exec, forward, images, log, metrics, objects, own, revisions, sync};
+use super::{
+    Backend, claims, control, credentials, discovery, exec, forward, images, log, metrics, objects, own, reviews, revisions, sync,
+};
 use hyper::body::Incoming;
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, header};
+use podstead_settings::Role;
 use std::sync::Arc;
 
-/// Answers one request; a failure becomes a `Status` object.
-pub(super) async fn answer(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Response<Body> {
+/// Answers one request; a failure becomes a `Status` object. Every request that may change something is in the log, with who sent it.
+pub(super) async fn answer(
+    backend: &Backend,
+    caller: &Caller,
+    connection: Connection,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let started = (backend.now)();
     let method = request.method().clone();
-    let path = request.uri().path().to_owned();
-    let response = route(backend, peer, request).await.unwrap_or_else(|failure| respond::failure(&failure));
-    tracing::debug!(%peer, %method, path, code = response.status().as_u16(), "answered");
+    let uri = request.uri().clone();
+    let answered = match Route::parse(uri.path()) {
+        Some(route) => {
+            let query = Query::parse(uri.query());
+            let watch = query.flag("watch").unwrap_or_default();
+            let attributes = Attributes::of(&route, &method, watch);
+            let allowed = match connection {
+                // Its own rules were checked.
+                Connection::Monitoring => Ok(()),
+                Connection::Socket | Connection::Tls => authorize(backend, caller, &attributes),
+            };
+            let answered = match allowed {
+                Ok(()) => respond_to(backend, Asked { caller, connection, query }, route.clone(), request).await,
+                Err(failure) => Err(failure),
+            };
+            if may_change(&attributes) {
+                let code = answered.as_ref().map_or_else(|failure| failure.code, |response| response.status().as_u16());
+                access::log_change(&backend.access, caller, &attributes, code, started, (backend.now)());
+            }
+            answered
+        }
+        None => Err(ApiFailure::no_such_path(uri.path())),
+    };
+    let response = answered.unwrap_or_else(|failure| respond::failure(&failure));
+    tracing::debug!(peer = %caller, %method, path = uri.path(), code = response.status().as_u16(), "answered");
     response
+}
+
+/// Reports whether a request may change something. A session in a container may, whatever its method.
+fn may_change(attributes: &Attributes<'_>) -> bool {
+    let is_session = attributes.resource == "pods" && matches!(attributes.subresource, "exec" | "attach" | "portforward");
+    let is_about_oneself = attributes.resource.starts_with("selfsubject") || attributes.resource == "credentials";
+    is_session || !attributes.verb.is_reading() && !is_about_oneself
+}
+
+/// Refuses a request that the client has no role for.
+fn authorize(backend: &Backend, caller: &Caller, attributes: &Attributes<'_>) -> Result<(), ApiFailure> {
+    let access = &backend.access;
+    access.admit(caller)?;
+    let grants = access.grants(caller);
+    if grants.highest().is_none() {
+        return Err(access.no_role(caller));
+    }
+    let need = Need::of(attributes, has_host_access(backend, attributes));
+    if grants.meet(need, attributes.namespace) {
+        return Ok(());
+    }
+    let need = match need {
+        Need::Role(Role::Admin) if attributes.resource == "pods" => {
+            format!("{} into a pod with access to the host needs role admin", attributes.subresource)
+        }
+        Need::Role(role) => format!("it needs role {role}"),
+        Need::AnyRole => "it needs a role".to_owned(),
+    };
+    Err(ApiFailure::forbidden(attributes.refusal(&access.user_name(caller.uid), &need)))
+}
+
+/// Reports whether a request is about a pod with access to the host; a pod that does not exist has none.
+pub(super) fn has_host_access(backend: &Backend, attributes: &Attributes<'_>) -> bool {
+    let (Some(namespace), Some(name)) = (attributes.namespace, attributes.name) else { return false };
+    if attributes.resource != "pods" {
+        return false;
+    }
+    let key = PodKey { namespace: namespace.to_owned(), name: name.to_owned() };
+    let pod = backend.published.pods().get(&key);
+    pod.is_some_and(|pod| podstead_store::needs_host_access(&pod.desired.pod, namespace))
+}
+
+/// A request besides route and body.
+struct Asked<'a> {
+    caller: &'a Caller,
+    connection: Connection,
+    query: Query,
 }
 
 /// The answer where only some paths are open.
@@ -29,12 +109,12 @@ pub(super) fn refuse(request: &Request<Incoming>) -> Response<Body> {
     respond::failure(&ApiFailure::no_such_path(request.uri().path()))
 }
 
-async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Answer {
+/// Answers a request that is allowed: the one place where methods and routes meet.
+async fn respond_to(backend: &Backend, asked: Asked<'_>, route: Route, request: Request<Incoming>) -> Answer {
+    let Asked { caller: peer, connection, query } = asked;
     // Kept for messages: the request moves into what answers it.
     let path = request.uri().path().to_owned();
     let path = path.as_str();
-    let route = Route::parse(path).ok_or_else(|| ApiFailure::no_such_path(path))?;
-    let query = Query::parse(request.uri().query());
     let form = wants_table(request.headers(), &query);
     let pods = Arc::new(Pods(Arc::clone(&backend.published)));
     let workloads = |kind| Arc::new(Workloads::new(Arc::clone(&backend.published), kind));
@@ -60,9 +140,18 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
             Err(workloads(kind).refuse_change(&path, body.as_ref()))
         }
         (Route::WorkloadScale(kind, path), &(Method::PUT | Method::PATCH)) => Err(workloads(kind).refuse_scaling(&path)),
+        (Route::Review(review, version), &Method::POST) => {
+            let content_type = content_type(&request);
+            let body = read_body(request.into_body()).await?;
+            reviews::review(backend, peer, review, version, &content_type, &body)
+        }
+        (Route::Credentials, &Method::POST) => credentials::credential(backend, peer, connection, request.into_body()).await,
+        (Route::Access, &Method::GET) => credentials::access(backend, peer),
         (Route::CronJobRun(path), &Method::POST) => workloads::run_now(backend, &path).await,
         (Route::ImagePull, &Method::POST) => images::pull(backend, read_json(request.into_body()).await?),
         (Route::ImageImport, &Method::POST) => images::import(backend, read_json(request.into_body()).await?).await,
+        (Route::ImagePrune, &Method::POST) => images::prune(backend, read_json(request.into_body()).await?).await,
+        (Route::ImagePin, &Method::POST) => images::pin(backend, read_json(request.into_body()).await?).await,
         (Route::SourcePrune(name), &Method::POST) => own::prune(backend, name).await,
         (Route::ClaimPrune(path), &Method::POST) => claims::prune(backend, path).await,
         (Route::SourceRollback(name), &Method::POST) => {
@@ -73,7 +162,9 @@ async fn route(backend: &Backend, peer: Peer, request: Request<Incoming>) -> Ans
         }
         (Route::SourceResume(name), &Method::POST) => revisions::resume(backend, &name).await,
         (Route::SourceSync(name), &Method::POST) => sync::sync(backend, &name, &query).await,
-        (Route::Images, &Method::DELETE) => images::remove(backend, query.get("reference")).await,
+        (Route::Images, &Method::DELETE) => {
+            images::remove(backend, query.get("reference"), query.get("force") == Some("true")).await
+        }
         (route, &Method::GET) => read(backend, route, path, &query, form).await,
         (_, _) => Err(not_allowed(&method, path)),
     }
@@ -132,6 +223,9 @@ async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: 
         | Route::PodPortForward(_)
         | Route::CronJobRun(_)
         | Route::PodCommand(..)
+        | Route::Review(..)
+        | Route::Credentials
+        | Route::Access
         | Route::ClaimPrune(_)
         | Route::SourcePrune(_)
         | Route::SourceRollback(_)
@@ -139,8 +233,16 @@ async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: 
         | Route::SourceResume(_)
         | Route::SourceSync(_)
         | Route::ImagePull
-        | Route::ImageImport => Err(not_allowed(&Method::GET, path)),
+        | Route::ImageImport
+        | Route::ImagePrune
+        | Route::ImagePin => Err(not_allowed(&Method::GET, path)),
     }
+}
+
+/// The content type of a body; empty without one.
+fn content_type(request: &Request<Incoming>) -> String {
+    let value = request.headers().get(header::CONTENT_TYPE);
+    value.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
 
 fn not_allowed(method: &Method, path: &str) -> ApiFailure {

@@ -36,6 +36,26 @@ impl ApiFailure {
         Self::new(400, "BadRequest", message)
     }
 
+    /// 401: no valid credential.
+    pub(super) fn unauthorized(message: impl Into<String>) -> Self {
+        Self::new(401, "Unauthorized", message)
+    }
+
+    /// 403.
+    pub(super) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(403, "Forbidden", message)
+    }
+
+    /// 415.
+    pub(super) fn unsupported_media_type(message: impl Into<String>) -> Self {
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// 429: later.
+    pub(super) fn too_many(message: impl Into<String>) -> Self {
+        Self::new(429, "TooManyRequests", message)
+    }
+
     /// 405.
     pub(super) fn method_not_allowed(message: impl Into<String>) -> Self {
         Self::new(405, "MethodNotAllowed", message)

@@ -9,8 +9,7 @@ use super::table::{self, Column, IncludeObject};
 use bytes::Bytes;
 use futures_util::stream;
 use jiff::Timestamp;
-use podstead_pod::containers::PullPolicy;
-use podstead_runtime::{ImageError, ImageRecord, ImageService, PullProgress, PullSecrets};
+use podstead_runtime::{ImageError, ImageRecord, ImageService, PullProgress};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -25,6 +24,28 @@ use tokio::task::{JoinError, JoinHandle};
 pub struct PullRequest {
     /// The image reference.
     pub reference: String,
+}
+
+/// Body of a removal of unused images.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PruneRequest {
+    /// Also images that were fetched or used lately.
+    #[serde(default)]
+    pub all: bool,
+    /// Remove nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// Body of a pin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PinRequest {
+    /// The image reference.
+    pub reference: String,
+    /// Keep it, or end that.
+    pub pinned: bool,
 }
 
 /// Body of an import.
@@ -65,6 +86,7 @@ const COLUMNS: &[Column] = &[
     Column { description: "Reference of the image", ..Column::name() },
     Column::text("Digest", "Digest of the image manifest, shortened"),
     Column::text("Size", "Size of the image layers on disk"),
+    Column::text("Unique", "Part of it that no other image has"),
     Column::text("Age", "Time since the image was complete"),
 ];
 
@@ -76,7 +98,10 @@ impl From<&ImageError> for ApiFailure {
             ImageError::NeverPull(reference) | ImageError::NotAllowed(reference) => {
                 Self { message, ..Self::not_found("images", reference) }
             }
-            ImageError::Pull { .. } | ImageError::Inspect { .. } | ImageError::NoUser { .. } => Self::internal(message),
+            ImageError::Needed { .. } => Self::conflict(message),
+            ImageError::Pull { .. } | ImageError::Inspect { .. } | ImageError::NoUser { .. } | ImageError::Prune(_) => {
+                Self::internal(message)
+            }
         }
     }
 }
@@ -89,6 +114,9 @@ fn object(image: &ImageRecord) -> Value {
         "references": image.references,
         "digest": image.digest,
         "sizeBytes": image.size_bytes,
+        "uniqueBytes": image.unique_bytes,
+        "contentBytes": image.content_bytes,
+        "pinned": image.pinned,
     })
 }
 
@@ -98,7 +126,10 @@ pub(super) async fn list(backend: &Backend, form: Option<IncludeObject>) -> Answ
     let Some(include) = form else {
         let items: Vec<_> = images.iter().map(object).collect();
         let api_version = format!("{OWN_GROUP}/{OWN_VERSION}");
-        return respond::json(&json!({"kind": "ImageList", "apiVersion": api_version, "metadata": {}, "items": items}));
+        let usage = backend.images.usage().await.map_err(|error| ApiFailure::from(&error))?;
+        return respond::json(
+            &json!({"kind": "ImageList", "apiVersion": api_version, "metadata": {}, "items": items, "usage": usage}),
+        );
     };
     let now = (backend.now)();
     let rows = images.iter().map(|image| row(image, include, now)).collect();
@@ -111,6 +142,7 @@ fn row(image: &ImageRecord, include: IncludeObject, now: Timestamp) -> Value {
         json!(name),
         json!(super::show::short_digest(&image.digest)),
         json!(super::show::human_size(image.size_bytes)),
+        json!(super::show::human_size(image.unique_bytes)),
         json!(age_since(Some(image.created_at), now)),
     ];
     let object = object(image);
@@ -128,10 +160,22 @@ pub(super) async fn import(backend: &Backend, request: ImportRequest) -> Answer 
     }
 }
 
+/// Removes unused images, or tells which.
+pub(super) async fn prune(backend: &Backend, request: PruneRequest) -> Answer {
+    let report = backend.images.prune(request.all, request.dry_run).await.map_err(|error| ApiFailure::from(&error))?;
+    respond::json(&report)
+}
+
+/// Keeps an image, or ends that.
+pub(super) async fn pin(backend: &Backend, request: PinRequest) -> Answer {
+    backend.images.pin(&request.reference, request.pinned).await.map_err(|error| ApiFailure::from(&error))?;
+    respond::json(&json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}))
+}
+
 /// Removes a reference.
-pub(super) async fn remove(backend: &Backend, reference: Option<&str>) -> Answer {
+pub(super) async fn remove(backend: &Backend, reference: Option<&str>, force: bool) -> Answer {
     let reference = reference.ok_or_else(|| ApiFailure::bad_request("the parameter reference is missing: ?reference=..."))?;
-    match backend.images.remove(reference).await {
+    match backend.images.remove(reference, force).await {
         Ok(()) => respond::json(&json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})),
         Err(error) => Err(ApiFailure::from(&error)),
     }
@@ -143,7 +187,7 @@ pub(super) fn pull(backend: &Backend, request: PullRequest) -> Answer {
     let images: Arc<dyn ImageService> = Arc::clone(&backend.images);
     let reference = request.reference.clone();
     let pull = tokio::spawn(async move {
-        match images.ensure(&reference, PullPolicy::Always, &PullSecrets::none()).await {
+        match images.pull_by_hand(&reference).await {
             Ok(image) => PullLine::Done { digest: image.digest },
             Err(error) => PullLine::Failed { message: podstead_telemetry::error_chain(&error).to_string() },
         }

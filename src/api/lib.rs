@@ -5,9 +5,11 @@
 //! Every connection is a task; requests read [`Published`] and the event log, which nobody holds locked while waiting, so no client
 //! can delay the sync loop. Watches share one bounded history ([`podstead_telemetry::journal`]).
 
+mod access;
 mod claims;
 mod collection;
 mod control;
+mod credentials;
 mod discovery;
 mod dispatch;
 mod events;
@@ -20,11 +22,13 @@ mod metrics;
 mod objects;
 mod own;
 mod pods;
+mod protobuf;
 pub mod published;
 mod published_workloads;
 mod request;
 mod resource;
 mod respond;
+mod reviews;
 mod revisions;
 mod route;
 mod selector;
@@ -34,14 +38,17 @@ pub mod show;
 mod socket;
 mod sync;
 mod table;
+mod tls;
 mod upgrade;
 mod workloads;
 
+pub use access::{Access, IdentityError, ServerIdentity};
 pub use claims::{USED_BY_ANNOTATION, USED_BYTES_ANNOTATION};
 pub use control::{PodControl, PodControlError};
+pub use credentials::{AccessObject, Credential, CredentialRequest, TlsAccess};
 pub use exec::channels;
 pub use forward::RAW_PROTOCOL;
-pub use images::{ImportAnswer, ImportRequest, PullLine, PullRequest};
+pub use images::{ImportAnswer, ImportRequest, PinRequest, PruneRequest, PullLine, PullRequest};
 pub use metrics::disk::{DiskAnswer, PodDisk};
 pub use metrics::serve_monitoring;
 pub use objects::KEYS_ANNOTATION;
@@ -56,6 +63,7 @@ pub use route::{OWN_GROUP, OWN_VERSION};
 pub use server::serve;
 pub use socket::{ApiSocket, SocketError};
 pub use sync::SyncAnswer;
+pub use tls::serve_tls;
 pub use workloads::JobRunAnswer;
 
 use jiff::Timestamp;
@@ -104,6 +112,8 @@ pub struct Backend {
     pub pod_control: Arc<dyn PodControl>,
     /// For starting a CronJob now; `None` where workloads are not run.
     pub expand: Option<ExpandHandle>,
+    /// Who may do what.
+    pub access: Arc<Access>,
     /// Start time of the daemon.
     pub started_at: Timestamp,
     /// Status of the connection to the cluster; `None` without one.

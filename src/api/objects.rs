@@ -39,7 +39,7 @@ impl ListedKind {
         }
     }
 
-    const fn plural(self) -> &'static str {
+    pub(super) const fn plural(self) -> &'static str {
         match self {
             ListedKind::ConfigMap => "configmaps",
             ListedKind::Secret => "secrets",

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::{HeaderMap, header};
-use std::fmt;
+use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Largest body of a request; the biggest one is a `DeleteOptions` or the name of an image.
@@ -14,28 +15,20 @@ const MAX_BODY_BYTES: usize = 64 << 10;
 /// Longest time for a body to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Client of the connection, as reported by the kernel.
+/// Kind of the connection that a request came by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Peer {
-    /// User id.
-    pub(super) uid: u32,
-    /// Process ID, if the kernel reports it.
-    pub(super) pid: Option<i32>,
+pub(super) enum Connection {
+    /// The unix socket.
+    Socket,
+    /// The TLS port.
+    Tls,
+    /// The monitoring port, which has decided that the page is open.
+    Monitoring,
 }
 
-impl Peer {
-    /// Somebody over TCP, of whom the kernel says nothing: the user that owns nothing.
-    pub(super) const REMOTE: Self = Self { uid: 65534, pid: None };
-}
-
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.pid {
-            Some(pid) => write!(f, "uid {} pid {pid}", self.uid),
-            None => write!(f, "uid {}", self.uid),
-        }
-    }
-}
+/// Something that counts a connection and has to live as long as the connection, also after a switch of protocols.
+#[derive(Clone)]
+pub(super) struct Counted(#[expect(dead_code, reason = "held, not read")] pub(super) Arc<dyn Any + Send + Sync>);
 
 /// The parameters of a query string, in order.
 #[derive(Clone, Debug, Default)]

@@ -38,6 +38,13 @@ pub(super) fn json(value: &impl Serialize) -> Answer {
     Ok(with_body(StatusCode::OK, JSON, whole(bytes)))
 }
 
+/// 201 with a JSON document.
+pub(super) fn created(value: &impl Serialize) -> Answer {
+    let mut response = json(value)?;
+    *response.status_mut() = StatusCode::CREATED;
+    Ok(response)
+}
+
 /// 200 with JSON that is encoded already.
 pub(super) fn json_bytes(bytes: impl Into<Bytes>) -> Answer {
     Ok(with_body(StatusCode::OK, JSON, whole(bytes)))
@@ -71,5 +78,15 @@ fn streamed(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Body {
 /// A failure as a response.
 pub(super) fn failure(failure: &ApiFailure) -> Response<Body> {
     let code = StatusCode::from_u16(failure.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    with_body(code, JSON, whole(failure.status_object().to_string()))
+    let mut response = with_body(code, JSON, whole(failure.status_object().to_string()));
+    let more = match failure.code {
+        401 => Some((header::WWW_AUTHENTICATE, "Bearer")),
+        // Clients of Kubernetes wait that many seconds and try again.
+        429 => Some((header::RETRY_AFTER, "1")),
+        _ => None,
+    };
+    if let Some((name, value)) = more {
+        response.headers_mut().insert(name, header::HeaderValue::from_static(value));
+    }
+    response
 }

@@ -4,6 +4,7 @@ use super::control::PodOrder;
 use super::metrics::Page;
 use super::objects::ListedKind;
 use super::resource::WorkloadResource;
+use super::reviews::Review;
 use super::services::ServedKind;
 use podstead_workload::object::WorkloadKind;
 
@@ -74,6 +75,12 @@ pub(super) enum Route {
     Claim(PodPath),
     /// Delete the data of one.
     ClaimPrune(PodPath),
+    /// A review of oneself, by kind and version of its group.
+    Review(Review, &'static str),
+    /// Tokens for the TLS port.
+    Credentials,
+    /// What a client has to know of the TLS port.
+    Access,
     /// The daemon itself.
     Daemon,
     /// Disk space of pods.
@@ -102,6 +109,10 @@ pub(super) enum Route {
     ImagePull,
     /// Import an archive.
     ImageImport,
+    /// Remove unused images.
+    ImagePrune,
+    /// Keep an image, or end that.
+    ImagePin,
 }
 
 /// Namespace and name of a pod, or of another object.
@@ -166,6 +177,10 @@ impl Route {
             ["apis", OWN_GROUP, OWN_VERSION, rest @ ..] => Self::own(rest),
             ["apis", "discovery.k8s.io"] => Some(Self::DiscoveryGroup),
             ["apis", "discovery.k8s.io", "v1", rest @ ..] => Self::served(ServedKind::EndpointSlice, "endpointslices", rest),
+            ["apis", group @ ("authorization.k8s.io" | "authentication.k8s.io"), version, plural] => {
+                let version = ["v1", "v1beta1"].into_iter().find(|known| known == version)?;
+                Review::named(group, plural).map(|review| Self::Review(review, version))
+            }
             ["apis", group] => WorkloadGroup::named(group).map(Self::WorkloadGroup),
             ["apis", group, "v1"] => WorkloadGroup::named(group).map(Self::WorkloadResources),
             ["apis", group, "v1", rest @ ..] => Self::workload(WorkloadGroup::named(group)?.as_str(), rest),
@@ -246,6 +261,8 @@ impl Route {
     fn own(segments: &[&str]) -> Option<Self> {
         match *segments {
             [] => Some(Self::OwnResources),
+            ["credentials"] => Some(Self::Credentials),
+            ["access"] => Some(Self::Access),
             ["daemon"] => Some(Self::Daemon),
             ["disk"] => Some(Self::Disk),
             ["sources"] => Some(Self::Sources),
@@ -270,6 +287,8 @@ impl Route {
             ["images"] => Some(Self::Images),
             ["images", "pull"] => Some(Self::ImagePull),
             ["images", "import"] => Some(Self::ImageImport),
+            ["images", "prune"] => Some(Self::ImagePrune),
+            ["images", "pin"] => Some(Self::ImagePin),
             _ => None,
         }
     }

@@ -1,12 +1,14 @@
 //! Connections: accept, limits, time-outs, and who is at the other end.
 
+use super::access::{Caller, check_origin};
 use super::dispatch::answer;
-use super::request::Peer;
-use super::{ApiSocket, Backend};
+use super::request::{Connection, Counted};
+use super::{ApiSocket, Backend, respond};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use podstead_sys::peer_groups::peer_groups;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,10 +38,7 @@ pub async fn serve(socket: ApiSocket, backend: Backend) -> Infallible {
         match socket.listener.accept().await {
             Ok((stream, _)) => {
                 let backend = Arc::clone(&backend);
-                connections.spawn(async move {
-                    connection(stream, backend).await;
-                    drop(slot);
-                });
+                connections.spawn(async move { connection(stream, backend, Counted(Arc::new(slot))).await });
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection to the API");
@@ -49,17 +48,25 @@ pub async fn serve(socket: ApiSocket, backend: Backend) -> Infallible {
     }
 }
 
-async fn connection(stream: UnixStream, backend: Arc<Backend>) {
-    let peer = match stream.peer_cred() {
-        Ok(credentials) => Peer { uid: credentials.uid(), pid: credentials.pid() },
+async fn connection(stream: UnixStream, backend: Arc<Backend>, slot: Counted) {
+    let caller = match peer(&stream) {
+        Ok(caller) => Arc::new(caller),
         Err(error) => {
             tracing::warn!(%error, "cannot identify an API client");
             return;
         }
     };
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let backend = Arc::clone(&backend);
-        async move { Ok::<_, Infallible>(answer(&backend, peer, request).await) }
+    let shown = Arc::clone(&caller);
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        let (backend, caller) = (Arc::clone(&backend), Arc::clone(&caller));
+        request.extensions_mut().insert(slot.clone());
+        async move {
+            // Also here: `ssh -L` makes the socket a port of a laptop, where there may be a browser.
+            match check_origin(request.method(), request.headers(), backend.node.as_str()) {
+                Ok(()) => Ok::<_, Infallible>(answer(&backend, &caller, Connection::Socket, request).await),
+                Err(failure) => Ok(respond::failure(&failure)),
+            }
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -69,6 +76,14 @@ async fn connection(stream: UnixStream, backend: Arc<Backend>) {
         .with_upgrades();
     if let Err(error) = connection.await {
         // A client that goes away in the middle of a watch or a log is everyday.
-        tracing::debug!(%peer, %error, "a connection to the API ended early");
+        tracing::debug!(peer = %shown, %error, "a connection to the API ended early");
     }
+}
+
+/// The process at the other end, as the kernel names it.
+fn peer(stream: &UnixStream) -> std::io::Result<Caller> {
+    let credentials = stream.peer_cred()?;
+    let mut gids = peer_groups(stream)?;
+    gids.push(credentials.gid());
+    Ok(Caller { uid: credentials.uid(), pid: credentials.pid(), gids: gids.into(), limit: None })
 }

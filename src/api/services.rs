@@ -38,6 +38,24 @@ pub(super) enum ServedKind {
     EndpointSlice,
 }
 
+impl ServedKind {
+    /// The API group.
+    pub(super) const fn group(self) -> &'static str {
+        match self {
+            Self::Service => "",
+            Self::EndpointSlice => "discovery.k8s.io",
+        }
+    }
+
+    /// The plural, as in paths.
+    pub(super) const fn plural(self) -> &'static str {
+        match self {
+            Self::Service => "services",
+            Self::EndpointSlice => "endpointslices",
+        }
+    }
+}
+
 /// The Services that are served, and their EndpointSlices.
 #[derive(Debug)]
 pub struct ServiceView {

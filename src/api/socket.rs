@@ -46,9 +46,9 @@ pub struct ApiSocket {
 }
 
 impl ApiSocket {
-    /// Listens at `path`, for root alone or also for a group. Replaces a socket that a dead daemon left. The directory must exist.
+    /// Listens at `path`, for root alone, also for a group, or for everybody where roles decide. Replaces a socket that a dead daemon left. The directory must exist.
     /// Must be called inside a tokio runtime.
-    pub fn bind(path: &Path, group: Option<&str>) -> Result<Self, SocketError> {
+    pub fn bind(path: &Path, group: Option<&str>, has_roles: bool) -> Result<Self, SocketError> {
         let failed = |operation, path: &Path| {
             let path = path.to_owned();
             move |source| SocketError::System { operation, path, source }
@@ -66,11 +66,13 @@ impl ApiSocket {
         let temporary = path.with_extension("sock.tmp");
         remove(&temporary).map_err(failed("remove", &temporary))?;
         let listener = UnixListener::bind(&temporary).map_err(failed("listen on", &temporary))?;
-        let mode = if let Some((gid, _)) = group {
+        if let Some((gid, _)) = group {
             chown(&temporary, None, Some(gid)).map_err(|errno| failed("change the group of", &temporary)(errno.into()))?;
-            0o660
-        } else {
-            0o600
+        }
+        let mode = match (has_roles, group) {
+            (true, _) => 0o666,
+            (false, Some(_)) => 0o660,
+            (false, None) => 0o600,
         };
         fs::set_permissions(&temporary, Permissions::from_mode(mode)).map_err(failed("set the mode of", &temporary))?;
         fs::rename(&temporary, path).map_err(failed("rename the socket to", path))?;
@@ -114,30 +116,33 @@ mod tests {
     async fn the_socket_is_for_root_alone_or_for_a_group() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("podstead.sock");
-        let socket = ApiSocket::bind(&path, None).unwrap();
+        let socket = ApiSocket::bind(&path, None, false).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         drop(socket);
-        let _socket = ApiSocket::bind(&path, Some("daemon")).unwrap();
+        let of_group = ApiSocket::bind(&path, Some("daemon"), false).unwrap();
         let metadata = fs::metadata(&path).unwrap();
         assert_eq!((metadata.mode() & 0o777, metadata.gid()), (0o660, 1));
+        drop(of_group);
+        let _socket = ApiSocket::bind(&path, None, true).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o666, "roles decide");
     }
 
     #[tokio::test]
     async fn only_one_daemon_serves_a_socket_and_a_dead_ones_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("podstead.sock");
-        let first = ApiSocket::bind(&path, None).unwrap();
-        assert!(matches!(ApiSocket::bind(&path, None), Err(SocketError::InUse { .. })));
+        let first = ApiSocket::bind(&path, None, false).unwrap();
+        assert!(matches!(ApiSocket::bind(&path, None, false), Err(SocketError::InUse { .. })));
         assert!(tokio::net::UnixStream::connect(&path).await.is_ok(), "the refused one left the socket alone");
         drop(first);
-        let _second = ApiSocket::bind(&path, None).unwrap();
+        let _second = ApiSocket::bind(&path, None, false).unwrap();
         assert!(tokio::net::UnixStream::connect(&path).await.is_ok());
     }
 
     #[tokio::test]
     async fn an_unknown_group_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
-        let error = ApiSocket::bind(&directory.path().join("s.sock"), Some("no-such-group")).unwrap_err();
+        let error = ApiSocket::bind(&directory.path().join("s.sock"), Some("no-such-group"), false).unwrap_err();
         assert_eq!(error.to_string(), r#"group "no-such-group" (apiSocketGroup) does not exist"#);
     }
 

@@ -1,6 +1,7 @@
 //! Switching a connection over from HTTP to another protocol, server side.
 
 use super::failure::ApiFailure;
+use super::request::Counted;
 use super::respond::{Answer, whole};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -83,7 +84,9 @@ where
     F: Future<Output = ()> + Send,
 {
     let upgraded = hyper::upgrade::on(&mut request);
+    let counted = request.extensions_mut().remove::<Counted>();
     tokio::spawn(async move {
+        let _counted = counted;
         match upgraded.await {
             Ok(stream) => serve(TokioIo::new(stream)).await,
             Err(error) => tracing::debug!(%error, "a client disconnected before its connection was upgraded"),

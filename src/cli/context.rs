@@ -38,6 +38,11 @@ impl Context {
         }
     }
 
+    /// True if the socket is that of the configuration at its default path, which other commands find by themselves.
+    pub(super) fn is_default_socket(&self) -> bool {
+        self.global.socket.is_none() && self.global.config == Path::new(podstead_config::DEFAULT_PATH)
+    }
+
     /// For asking the daemon.
     pub(super) fn client(&self) -> Result<Client, ConfigError> {
         Ok(Client::new(self.socket()?))

@@ -7,6 +7,7 @@ mod client;
 mod completion;
 mod config;
 mod context;
+mod credential;
 mod daemon;
 mod describe;
 mod diff;
@@ -17,6 +18,7 @@ mod history;
 mod image;
 mod import;
 mod job;
+mod kubeconfig;
 mod logs;
 mod object_type;
 mod output;
@@ -156,6 +158,10 @@ enum Command {
     Restart(pod_orders::PodOrderArgs),
     /// Collect diagnostic information about this host into an archive, without secrets
     SupportBundle(support_bundle::SupportBundleArgs),
+    /// Print a configuration of kubectl for this host
+    Kubeconfig(kubeconfig::KubeconfigArgs),
+    /// Print a token for kubectl
+    Credential(credential::CredentialArgs),
     /// Check or show the configuration
     Config(config::ConfigArgs),
     /// Show the version of this command and of the daemon
@@ -209,6 +215,8 @@ pub fn main() -> ExitCode {
         Command::Start(args) => pod_orders::run(pod_orders::PodOrder::Start, &args, &context),
         Command::Restart(args) => pod_orders::run(pod_orders::PodOrder::Restart, &args, &context),
         Command::SupportBundle(args) => support_bundle::run(&args, &context),
+        Command::Kubeconfig(args) => kubeconfig::run(&args, &context),
+        Command::Credential(args) => credential::run(&args, &context),
         Command::Config(args) => config::run(&args, &context),
         Command::Version(args) => version::run(&args, &context),
         Command::Completion(args) => completion::run(&args, &mut self::command()),

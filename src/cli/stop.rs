@@ -62,7 +62,7 @@ pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode
     let timeout = Duration::from_secs(args.timeout);
     let (pods, troubles) = context.block_on(async {
         // The daemon's own lock: one that runs would start the pods again, and none can start now.
-        let _lock = match ApiSocket::bind(&config.paths.api_socket(), None) {
+        let _lock = match ApiSocket::bind(&config.paths.api_socket(), None, false) {
             Ok(lock) => lock,
             Err(error @ SocketError::InUse { .. }) => {
                 return Err(error)

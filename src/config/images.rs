@@ -1,9 +1,11 @@
 //! `images`: limits of images, and the disk space that they leave free. Pure.
 
-use podstead_image::{Limits, Reserve};
+use podstead_container::reference::Reference;
+use podstead_image::{CollectionConfig, Limits, Reserve};
 use podstead_settings::check::Check;
 use podstead_settings::{ConfigError, size};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Largest number of a size field: sums of a few stay within 64 bits.
 const SIZE_MAX: u64 = 1 << 50;
@@ -20,6 +22,9 @@ pub struct WrittenImages {
     /// Part of the file system of `images` in `paths.state` that is kept free of images.
     #[serde(default)]
     pub reserve: WrittenReserve,
+    /// When and which unused images are removed.
+    #[serde(default)]
+    pub collection: WrittenCollection,
 }
 
 /// `images.limits`.
@@ -73,18 +78,78 @@ pub struct WrittenReserve {
     pub inodes_percent: Option<u8>,
 }
 
-/// Limits of images and free disk space, resolved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// `images.collection`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenCollection {
+    /// Used percentage of the disk space, or of the inodes, above which unused images are removed, 1 to 100. Default: 85.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high_percent: Option<u8>,
+    /// Used percentage down to which they are removed, less than `highPercent`. Default: 80, or `highPercent` less 5 where that is less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low_percent: Option<u8>,
+    /// Images that were used within this time stay. Default: 120.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minimum_age_seconds: Option<u64>,
+    /// Number of revisions of each source before the one in force whose images stay, so that a rollback needs no registry. Default: 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_revisions: Option<u64>,
+    /// Images that are never removed, as pods name them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pinned: Vec<String>,
+}
+
+impl WrittenCollection {
+    fn resolve(&self, check: &Check<'_>) -> Result<CollectionConfig, ConfigError> {
+        let WrittenCollection { high_percent, low_percent, minimum_age_seconds, keep_revisions, pinned } = self;
+        let default = CollectionConfig::default();
+        let at = |field: &str| format!("images.collection.{field}");
+        let high_percent = check.range(&at("highPercent"), high_percent.unwrap_or(default.high_percent), 1, 100)?;
+        let low_percent = low_percent.unwrap_or(default.low_percent.min(high_percent.saturating_sub(5)));
+        let age = minimum_age_seconds.unwrap_or(default.minimum_age.as_secs());
+        for (number, image) in pinned.iter().enumerate() {
+            if let Err(reason) = image.parse::<Reference>() {
+                return Err(
+                    check.invalid(&at(&format!("pinned[{number}]")), format!("{image:?} is not an image reference: {reason}"))
+                );
+            }
+        }
+        let keep = check.range(&at("keepRevisions"), keep_revisions.unwrap_or(default.keep_revisions as u64), 0, 100)?;
+        Ok(CollectionConfig {
+            high_percent,
+            low_percent: check.range(&at("lowPercent"), low_percent, 0, high_percent - 1)?,
+            minimum_age: Duration::from_secs(check.range(&at("minimumAgeSeconds"), age, 0, 365 * 24 * 3600)?),
+            keep_revisions: usize::try_from(keep).unwrap_or(default.keep_revisions),
+            pinned: pinned.clone(),
+        })
+    }
+
+    fn of(config: CollectionConfig) -> Self {
+        let CollectionConfig { high_percent, low_percent, minimum_age, keep_revisions, pinned } = config;
+        Self {
+            high_percent: Some(high_percent),
+            low_percent: Some(low_percent),
+            minimum_age_seconds: Some(minimum_age.as_secs()),
+            keep_revisions: Some(keep_revisions as u64),
+            pinned,
+        }
+    }
+}
+
+/// Limits of images, free disk space and collection, resolved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImagesConfig {
     /// Bounds of one image.
     pub limits: Limits,
     /// Disk space and inodes to keep free.
     pub reserve: Reserve,
+    /// Removal of unused images.
+    pub collection: CollectionConfig,
 }
 
 impl WrittenImages {
     pub(super) fn resolve(&self, check: &Check<'_>) -> Result<ImagesConfig, ConfigError> {
-        let WrittenImages { limits, reserve } = self;
+        let WrittenImages { limits, reserve, collection } = self;
         let default = ImagesConfig::default();
         let bytes = |field: &str, text: &Option<String>, default: u64, least: u64, most: u64| {
             let Some(text) = text else { return Ok(default) };
@@ -105,6 +170,7 @@ impl WrittenImages {
             return Err(check.invalid("images.limits.zstdWindow", message));
         }
         Ok(ImagesConfig {
+            collection: collection.resolve(check)?,
             limits: Limits {
                 entries: count("entries", limits.entries, default.limits.entries)?,
                 implicit_directories: count(
@@ -141,7 +207,7 @@ impl WrittenImages {
     }
 
     pub(super) fn of(config: ImagesConfig) -> Self {
-        let ImagesConfig { limits, reserve } = config;
+        let ImagesConfig { limits, reserve, collection } = config;
         let Limits {
             entries,
             implicit_directories,
@@ -158,6 +224,7 @@ impl WrittenImages {
         let Reserve { storage_percent, storage_at_least, inodes_percent } = reserve;
         let text = |bytes: u64| Some(size::format(bytes));
         Self {
+            collection: WrittenCollection::of(collection),
             limits: WrittenLimits {
                 entries: Some(entries),
                 implicit_directories: Some(implicit_directories),

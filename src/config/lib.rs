@@ -21,7 +21,7 @@ pub use written::WrittenConfig;
 use podstead_image::RegistryConfig;
 use podstead_pod::security::AllowedSysctls;
 use podstead_pod::{AdmitContext, NodeName};
-use podstead_settings::{ConfigError, IdRange, NetworkConfig, UpstreamConfig};
+use podstead_settings::{ApiConfig, ConfigError, IdRange, NetworkConfig, UpstreamConfig};
 use podstead_source::webhook::WebhookOptions;
 use podstead_sys::layout::Paths;
 use podstead_telemetry::logging::LogFormat;
@@ -63,6 +63,8 @@ pub struct Config {
     pub cdi_directories: Vec<PathBuf>,
     /// Group that may use the API socket; `None` for root alone.
     pub api_socket_group: Option<String>,
+    /// TLS port and roles of the API.
+    pub api: ApiConfig,
     /// Registries that are not reached the default way; hosts are unique.
     pub registries: Vec<RegistryConfig>,
     /// File with age identities, for manifests that SOPS has encrypted.

@@ -98,6 +98,7 @@ impl WrittenConfig {
                 }
             },
             api_socket_group: self.api_socket_group.clone(),
+            api: self.api.resolve(&check)?,
             registries: registries(&check, &self.registries)?,
             allowed_unsafe_sysctls: AllowedSysctls::parse(&self.allowed_unsafe_sysctls)
                 .map_err(|(index, problem)| check.invalid(&format!("allowedUnsafeSysctls[{index}]"), problem))?,

@@ -5,6 +5,7 @@ use super::images::WrittenImages;
 use super::source::WrittenSource;
 use podstead_image::RegistryConfig;
 use podstead_manifest::locate;
+use podstead_settings::api::WrittenApi;
 use podstead_settings::network::WrittenNetwork;
 use podstead_settings::upstream::WrittenUpstream;
 use podstead_settings::user_namespaces::WrittenUserNamespaces;
@@ -72,6 +73,9 @@ pub struct WrittenConfig {
     /// Group that may use the API socket. Default: none, only root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_socket_group: Option<String>,
+    /// Access to the API: its TLS port, and roles of users other than root.
+    #[serde(default)]
+    pub api: WrittenApi,
     /// Registries that need other settings than https without credentials. The settings apply to all pods; a pod's own
     /// credentials are its `imagePullSecrets`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -216,12 +220,13 @@ impl WrittenConfig {
             start_stopped_pods_at_boot: Some(config.start_stopped_pods_at_boot),
             cdi_spec_dirs: Some(config.cdi_directories.clone()),
             api_socket_group: config.api_socket_group.clone(),
+            api: WrittenApi::of(&config.api),
             registries: config.registries.clone(),
             allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.patterns().to_vec(),
             age_key_file: config.age_key_file.clone(),
             max_parallel_layer_pulls: Some(config.max_parallel_layer_pulls),
             minimum_pull_rate: Some(size::format(config.minimum_pull_rate)),
-            images: WrittenImages::of(config.images),
+            images: WrittenImages::of(config.images.clone()),
             user_namespaces: WrittenUserNamespaces::of(config.user_namespaces),
             webhook: config.webhook.as_ref().map(|webhook| WrittenWebhook {
                 address: Some(webhook.listen.ip()),

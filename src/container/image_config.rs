@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, Weak};
 
 /// The part of an OCI image configuration that a container uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +34,30 @@ pub struct ResolvedImage {
     pub layers: Vec<PathBuf>,
     /// Settings of the image for its process.
     pub config: ImageConfig,
+    /// Keeps the layers on disk.
+    #[serde(skip)]
+    pub lease: ImageLease,
 }
+
+/// A claim on the layers of an image, which stay on disk as long as a copy of it lives. It says nothing about the image: all are equal, and none is
+/// written.
+#[derive(Clone, Debug, Default)]
+pub struct ImageLease(Arc<()>);
+
+impl ImageLease {
+    /// For finding out whether a copy lives.
+    pub fn watch(&self) -> Weak<()> {
+        Arc::downgrade(&self.0)
+    }
+}
+
+impl PartialEq for ImageLease {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for ImageLease {}
 
 /// The user that a container's first process runs as, resolved to numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,6 +15,6 @@ pub mod reference;
 mod spec;
 
 pub use exec::ExecSpec;
-pub use image_config::{ImageConfig, ProcessUser, ResolvedImage};
+pub use image_config::{ImageConfig, ImageLease, ProcessUser, ResolvedImage};
 pub use observed::*;
 pub use spec::*;

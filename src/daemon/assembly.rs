@@ -12,6 +12,7 @@ use super::dns::{DnsSockets, PodAddresses};
 use super::event_keeper::EventKeeper;
 use super::node;
 use super::pod_control::Control;
+use super::roots::NeededImages;
 use super::roster::{Roster, RosterLinks};
 use super::services::{PublishedBackends, Steward, StewardLinks};
 use super::workloads::{self, StoreImages};
@@ -19,7 +20,7 @@ use super::{notify_manager, sources, upstream};
 use anyhow::{Context as _, anyhow, bail};
 use jiff::Timestamp;
 use podstead_api::services::ServiceView;
-use podstead_api::{self as api, ApiSocket, Backend, Published};
+use podstead_api::{self as api, Access, ApiSocket, Backend, Published, ServerIdentity};
 use podstead_artifact::Wakers;
 use podstead_config::last_valid::{self, Loaded};
 use podstead_config::{Config, sharing};
@@ -82,7 +83,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     make_directory(&paths.run, 0o755)?;
     make_directory(&paths.logs, 0o755)?;
     // Also the lock that keeps a second daemon away: before anything is looked at that the first one may be changing.
-    let socket = ApiSocket::bind(&paths.api_socket(), config.api_socket_group.as_deref())?;
+    let socket = ApiSocket::bind(&paths.api_socket(), config.api_socket_group.as_deref(), !config.api.roles.is_empty())?;
     loaded.bytes.iter().for_each(|bytes| keep_configuration(&paths, bytes));
 
     let now: fn() -> Timestamp = Timestamp::now;
@@ -266,6 +267,17 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         "the preloaded image import"
     });
     let (tell_ready, sources_ready) = watch::channel(false);
+    images.set_roots(Arc::new(NeededImages {
+        published: published.clone(),
+        paths: paths.clone(),
+        keep_revisions: config.images.collection.keep_revisions,
+        sources_ready: sources_ready.clone(),
+    }));
+    let collection = images.run_collection();
+    stages.spawn(async move {
+        collection.await;
+        "the collection of images"
+    });
     let pulse = config.upstream.is_some().then(Pulse::new);
     let upstream = config.upstream.as_ref().zip(pulse.clone()).map(|(upstream, pulse)| {
         let daemon = upstream::Daemon {
@@ -280,6 +292,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         };
         upstream::start(upstream, daemon)
     });
+    let access = api_access(&config);
     let backend = Backend {
         published,
         events,
@@ -295,6 +308,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         source_control: Arc::new(source_control),
         pod_control: Arc::new(Control { commands: command, expand: expand.clone(), mux: incarnations }),
         expand: Some(expand),
+        access: Arc::new(access),
         started_at,
         upstream,
         now,
@@ -302,6 +316,10 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     if let Some(address) = config.monitoring {
         let backend = backend.clone();
         stages.spawn(async move { match api::serve_monitoring(address, backend).await {} });
+    }
+    if let Some(port) = config.api.tls_port {
+        let backend = backend.clone();
+        stages.spawn(async move { match api::serve_tls(port, backend).await {} });
     }
     stages.spawn(async move { match api::serve(socket, backend).await {} });
 
@@ -431,10 +449,22 @@ fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>)
         preload: Some(config.preload.clone()),
         limits: config.images.limits,
         reserve: config.images.reserve,
+        collection: config.images.collection.clone(),
         parallel_layers: config.max_parallel_layer_pulls,
         minimum_rate: config.minimum_pull_rate,
         fingerprint_key: FingerprintKey::new(machine_key.derive(PULL_SECRETS)),
         ..ImageStoreConfig::default()
     };
     Ok(ImageStore::open(&config.paths.images(), store, events)?)
+}
+
+/// Access to the API. A certificate that cannot be made closes the TLS port and nothing else: pods need no API.
+fn api_access(config: &Config) -> Access {
+    let identity = config.api.tls_port.and_then(|_| {
+        let path = config.paths.api_identity();
+        ServerIdentity::load_or_make(&path, config.node_name.as_str())
+            .inspect_err(|error| tracing::error!(error = %error_chain(error), "the TLS port of the API stays closed"))
+            .ok()
+    });
+    Access::new(config.api.clone(), config.api_socket_group.as_deref(), identity)
 }

@@ -14,10 +14,11 @@ use rustix::fs::{
     Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fsetxattr, fstat, futimens,
     openat2,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// An image whose documents are known and whose missing layers are staged.
@@ -148,6 +149,7 @@ fn prepare_layers(
             blob,
             bytes: unpacked.bytes,
             entries: unpacked.inodes(),
+            disk_bytes: occupied(directory.path()).map_err(failed("measure the layer"))?,
             opaque_root: unpacked.opaque_root,
         };
         let text = serde_json::to_vec(&record)
@@ -157,6 +159,33 @@ fn prepare_layers(
         publish.push((directory, chain));
     }
     Ok(publish)
+}
+
+/// Bytes that a tree takes on disk, as `du` counts them: a file with several names once.
+fn occupied(directory: &Path) -> io::Result<u64> {
+    let mut counted = BTreeSet::new();
+    let mut bytes = std::fs::symlink_metadata(directory)?.blocks().saturating_mul(512);
+    let mut open = vec![PathBuf::from(directory)];
+    while let Some(directory) = open.pop() {
+        let entries = match std::fs::read_dir(&directory) {
+            Ok(entries) => entries,
+            // Deeper than a path may be long: of no weight.
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NAMETOOLONG.raw_os_error()) => continue,
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            let entry = entry?;
+            let metadata = entry.metadata()?;
+            if metadata.is_dir() {
+                open.push(entry.path());
+            }
+            if metadata.is_dir() || metadata.nlink() == 1 || counted.insert(metadata.ino()) {
+                bytes = bytes.saturating_add(metadata.blocks().saturating_mul(512));
+            }
+        }
+    }
+    // Its record is one block more.
+    Ok(bytes.saturating_add(4096))
 }
 
 fn publish_layers(layout: &Layout, publish: Vec<(StagingDirectory, Digest)>) -> Result<(), CommitError> {

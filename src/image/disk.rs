@@ -1,6 +1,8 @@
 //! The store on disk and its index in memory, kept in step. Everything here blocks.
 
 use super::access::{Access, SecretUse};
+use super::collect::plan::{self, Amount, Candidate, Content, Goal, Plan};
+use super::collect::{Root, RootTarget};
 use super::commit::{self, CommitError, NewImage};
 use super::document::Configuration;
 use super::explain::explain;
@@ -8,18 +10,21 @@ use super::import::{self, ImportError};
 use super::index::{Index, LoadError, Named};
 use super::layer::StagedLayer;
 use super::layout::{LAYER_RECORD, LayerRecord, Layout, VERSION};
+use super::lease::Leases;
 use super::limits::Limits;
 use super::space::{Reserve, Space};
 use super::staging::{Staging, private_directory};
-use podstead_container::ResolvedImage;
+use jiff::Timestamp;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
-use podstead_runtime::ImageRecord;
+use podstead_container::{ImageLease, ResolvedImage};
+use podstead_runtime::{ImageRecord, ImageUsage};
 use podstead_sys::atomic_file;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
@@ -64,14 +69,26 @@ pub(super) struct Disk {
     limits: Limits,
     space: Space,
     index: Mutex<Index>,
-    /// Layers given out since the start: they may be about to be mounted.
-    given_out: Mutex<BTreeSet<PathBuf>>,
+    /// Layers that stay, although nothing may have mounted them yet.
+    leases: Leases,
+    /// Moment at which an image was last given out.
+    used: Mutex<BTreeMap<Digest, Instant>>,
+    /// Moment at which a registry last answered a pull.
+    answered: Mutex<BTreeMap<String, Instant>>,
+    opened: Instant,
+    /// A removal of layers that waits until nothing is being made.
+    due: Mutex<BTreeSet<Digest>>,
     /// Number of references named since the start.
     arrivals: watch::Sender<u64>,
     /// Held shared while an image is created, exclusively while unused layers are removed.
     making: RwLock<()>,
     _lock: File,
 }
+
+/// A registry that answered so lately can deliver an image again.
+const REPLACEABLE: Duration = Duration::from_secs(3600);
+/// The layers of a pull that failed stay for so long, for its next attempt.
+const SALVAGED: Duration = Duration::from_secs(600);
 
 /// Time for which a lock may be held by a child of a daemon that is gone: from its `fork` to its `exec`, which closes the file.
 const FORKED_CHILD: Duration = Duration::from_secs(2);
@@ -107,10 +124,23 @@ impl Disk {
         check_version(&layout)?;
         let staging = Staging::open(layout.staging()).map_err(failed("empty the staging directory"))?;
         let (index, broken) = Index::load(&layout).map_err(failed("read references"))?;
-        let (index, given_out, making) = (Mutex::new(index), Mutex::default(), RwLock::default());
+        let (index, making) = (Mutex::new(index), RwLock::default());
         let space = Space::of(staging.path(), reserve);
-        let disk =
-            Self { layout, staging, limits, space, index, given_out, arrivals: watch::Sender::default(), making, _lock: lock };
+        let disk = Self {
+            layout,
+            staging,
+            limits,
+            space,
+            index,
+            leases: Leases::default(),
+            used: Mutex::default(),
+            answered: Mutex::default(),
+            opened: Instant::now(),
+            due: Mutex::default(),
+            arrivals: watch::Sender::default(),
+            making,
+            _lock: lock,
+        };
         // A reference that cannot even be read may name anything: nothing is unused then.
         let understood = broken.iter().all(|(path, error)| error.path().is_none_or(|at| at != path));
         if !broken.is_empty() {
@@ -133,13 +163,28 @@ impl Disk {
     }
 
     /// The image that `reference` names, if it is whole, with what the registry once said that the reference is.
-    /// Its layers stay as long as this process lives.
+    /// Its layers stay as long as its lease.
     pub(super) fn find(&self, reference: &Reference) -> Option<(Digest, ResolvedImage)> {
         let index = self.index();
         let (record, image) = index.find(reference)?;
-        let resolved = image.resolved();
-        self.given_out.lock().unwrap_or_else(PoisonError::into_inner).extend(resolved.layers.iter().cloned());
+        let resolved = image.resolved(&self.leases);
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(image.digest, Instant::now());
         Some((record.target, resolved))
+    }
+
+    /// A lease on the layers of an image that is being fetched: those that are here stay until it is whole.
+    pub(super) fn hold(&self, configuration: &Configuration) -> ImageLease {
+        self.leases.give(configuration.chain_ids())
+    }
+
+    /// A registry delivered what was asked for.
+    pub(super) fn registry_answered(&self, host: &str) {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner).insert(host.to_owned(), Instant::now());
+    }
+
+    /// Those who wait for an image may try again.
+    pub(super) fn tell_space(&self) {
+        self.arrivals.send_modify(|count| *count += 1);
     }
 
     pub(super) fn arrivals(&self) -> watch::Receiver<u64> {
@@ -205,9 +250,14 @@ impl Disk {
 
     /// Makes an image durable and names it.
     pub(super) fn commit(&self, image: NewImage, reference: &Reference, target: Digest, access: Access) -> Result<(), CommitError> {
-        let _making = self.making();
-        let manifest = commit::commit(&self.layout, &self.staging, image)?;
-        self.name(reference, target, manifest, access)
+        let made = || {
+            let _making = self.making();
+            let manifest = commit::commit(&self.layout, &self.staging, image)?;
+            self.name(reference, target, manifest, access)
+        };
+        let result = made();
+        self.sweep_due();
+        result
     }
 
     /// Keeps what a failed pull has got whole; returns how many layers.
@@ -216,12 +266,22 @@ impl Disk {
         configuration: &Configuration,
         staged: BTreeMap<Digest, StagedLayer>,
     ) -> Result<usize, CommitError> {
-        let _making = self.making();
-        commit::salvage(&self.layout, &self.staging, configuration, staged)
+        let salvaged = {
+            let _making = self.making();
+            commit::salvage(&self.layout, &self.staging, configuration, staged)
+        };
+        self.sweep_due();
+        salvaged
     }
 
     /// Imports an archive; returns the references that it brought.
     pub(super) fn import(&self, path: &Path) -> Result<Vec<String>, ImportError> {
+        let imported = self.import_alone(path);
+        self.sweep_due();
+        imported
+    }
+
+    fn import_alone(&self, path: &Path) -> Result<Vec<String>, ImportError> {
         let _making = self.making();
         let mut names = Vec::new();
         for image in import::import(&self.layout, &self.staging, &self.limits, &self.space, path)? {
@@ -233,36 +293,177 @@ impl Disk {
         Ok(names)
     }
 
-    /// Forgets a reference and removes what nothing needs any more. `false` if it is not known.
+    /// Forgets a reference and removes at once what nothing needs any more. `false` if it is not known.
     pub(super) fn remove(&self, reference: &Reference) -> io::Result<bool> {
+        let chains = self.index().chains();
         let known = self.index().remove(&self.layout, &reference.to_string())?;
         if known {
-            self.sweep()?;
+            self.sweep_layers(&chains)?;
         }
         Ok(known)
     }
 
-    /// Removes layers and blobs that no reference needs, nobody was given and nothing has mounted. While an image is being made
-    /// nothing is removed: its layers are not named yet. The next call finds them.
-    fn sweep(&self) -> io::Result<()> {
-        let Ok(_alone) = self.making.try_write() else { return Ok(()) };
+    /// Keeps what a reference names, or ends that. `false` if it is not known.
+    pub(super) fn pin(&self, reference: &Reference, pinned: bool) -> Result<bool, CommitError> {
+        Ok(self.index().pin(&self.layout, reference, pinned)?)
+    }
+
+    /// Somebody asked for this image by hand.
+    pub(super) fn fetched_by_hand(&self, reference: &Reference) -> Result<(), CommitError> {
+        Ok(self.index().fetched_by_hand(&self.layout, reference)?)
+    }
+
+    /// What is on disk, for [`plan`](super::collect::plan::plan). Without marks every image has one.
+    pub(super) fn content(&self, marks: Option<&[Root]>) -> io::Result<Content> {
+        let now = Timestamp::now();
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let opened = self.opened.elapsed();
+        // The clock may have been set since: what was not used while this process lives is at least as old as that.
+        let idle = |digest: Digest, created: Timestamp| match used.get(&digest) {
+            Some(used) => used.elapsed(),
+            None => Duration::try_from(now.duration_since(created)).unwrap_or_default().max(opened),
+        };
+        let (mut images, mut layers) = {
+            let index = self.index();
+            (index.candidates(idle, now), index.layer_sizes())
+        };
+        let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let answered_lately = |reference: &String| {
+            let host = reference.parse::<Reference>().ok().map(|reference| reference.host().to_owned());
+            host.and_then(|host| answered.get(&host)).is_some_and(|at| at.elapsed() < REPLACEABLE)
+        };
+        for image in &mut images {
+            image.replaceable = image.references.iter().any(answered_lately);
+        }
+        match marks {
+            Some(marks) => self.mark(&mut images, marks),
+            None => images.iter_mut().for_each(|image| image.mark = Some("it is not known yet which images are needed".to_owned())),
+        }
+        let loose = unused(&self.layout.layers(), &layers.keys().copied().collect())?;
+        let mut held = self.leases.layers();
+        let trees = layers.keys().chain(&loose).map(|chain| (*chain, self.layout.tree(*chain))).collect();
+        held.extend(super::in_use::mounted(&trees)?);
+        for chain in loose {
+            // What a pull that failed has got may be of use to the next attempt.
+            if self.is_young(chain) {
+                held.insert(chain);
+            }
+            let amount = self.layer_record(chain).map(|record| record.amount()).unwrap_or_default();
+            layers.insert(chain, amount);
+        }
+        Ok(Content { images, layers, held })
+    }
+
+    fn is_young(&self, chain: Digest) -> bool {
+        let modified = std::fs::symlink_metadata(self.layout.layer(chain)).and_then(|metadata| metadata.modified());
+        modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < SALVAGED))
+    }
+
+    fn mark(&self, images: &mut [Candidate], marks: &[Root]) {
+        let mut reasons: BTreeMap<Digest, &str> = BTreeMap::new();
+        let index = self.index();
+        for Root { target, reason } in marks {
+            let manifests = match target {
+                RootTarget::Digest(digest) => vec![*digest],
+                RootTarget::Reference(text) => text.parse().map(|reference| index.manifests(&reference)).unwrap_or_default(),
+            };
+            for manifest in manifests {
+                reasons.entry(manifest).or_insert(reason);
+            }
+        }
+        for image in images {
+            if let Some(reason) = reasons.get(&image.digest) {
+                (image.mark, image.by_hand) = (Some((*reason).to_owned()), false);
+            }
+        }
+    }
+
+    /// The reason for which the image of a reference is needed from outside the store.
+    pub(super) fn mark_of(&self, reference: &Reference, marks: &[Root]) -> Option<String> {
+        let manifests = self.index().manifests(reference);
+        let index = self.index();
+        let means = |target: &RootTarget| match target {
+            RootTarget::Digest(digest) => manifests.contains(digest),
+            RootTarget::Reference(text) => {
+                text.parse().is_ok_and(|wanted| index.manifests(&wanted).iter().any(|manifest| manifests.contains(manifest)))
+            }
+        };
+        marks.iter().find(|root| means(&root.target)).map(|root| root.reason.clone())
+    }
+
+    /// Removes what a plan says, except what was used or named since `began`; returns what was removed and how much that was.
+    pub(super) fn collect(&self, plan: Plan, began: Instant) -> io::Result<Plan> {
+        let before: BTreeSet<Digest> = self.index().chains().into_iter().chain(plan.loose.iter().copied()).collect();
+        let mut done = Plan { loose: plan.loose, ..Plan::default() };
+        for image in plan.images {
+            let mut index = self.index();
+            let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).get(&image.digest).is_some_and(|at| *at >= began);
+            if used || index.references(image.digest) != image.references {
+                continue;
+            }
+            for reference in &image.references {
+                index.remove(&self.layout, reference)?;
+            }
+            done.images.push(image);
+        }
+        done.frees = self.sweep_layers(&before)?;
+        Ok(done)
+    }
+
+    /// Space that images take, and the part of it that nothing needs.
+    pub(super) fn usage(&self, marks: Option<&[Root]>) -> io::Result<ImageUsage> {
+        let content = self.content(marks)?;
+        let blobs = std::fs::read_dir(self.layout.blobs())?.filter_map(|entry| entry.ok()?.metadata().ok());
+        let documents = blobs.fold(0, |sum: u64, metadata| sum.saturating_add(metadata.blocks().saturating_mul(512)));
+        let layers = content.layers.values().fold(0, |sum: u64, amount| sum.saturating_add(amount.bytes));
+        let unused = plan::plan(&content, Goal::All, Duration::ZERO).frees.bytes;
+        let images = content.images.len();
+        Ok(ImageUsage { images, disk_bytes: layers.saturating_add(documents), unused_bytes: unused, ..ImageUsage::default() })
+    }
+
+    /// Removes layers and blobs that no reference needs, nobody was given and nothing has mounted.
+    fn sweep(&self) -> io::Result<Amount> {
+        let layers = unused(&self.layout.layers(), &BTreeSet::new())?;
+        self.sweep_layers(&layers)
+    }
+
+    /// Removes those of the layers that nothing needs, with blobs that nothing needs; returns the space that they took. While an image is being made
+    /// nothing is removed, since its layers are not named yet: whoever ends making it does that.
+    fn sweep_layers(&self, candidates: &BTreeSet<Digest>) -> io::Result<Amount> {
+        let Ok(_alone) = self.making.try_write() else {
+            self.due.lock().unwrap_or_else(PoisonError::into_inner).extend(candidates);
+            return Ok(Amount::default());
+        };
         let (chains, blobs) = {
             let index = self.index();
             (index.chains(), index.blobs())
         };
-        let given_out = self.given_out.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut layers = unused(&self.layout.layers(), &chains)?;
-        layers.retain(|chain| !given_out.contains(&self.layout.tree(*chain)));
+        let leased = self.leases.layers();
+        let layers: BTreeSet<Digest> =
+            candidates.iter().filter(|chain| !chains.contains(*chain) && !leased.contains(*chain)).copied().collect();
         let trees = layers.iter().map(|chain| (*chain, self.layout.tree(*chain))).collect();
         let mounted = super::in_use::mounted(&trees)?;
+        let mut freed = Amount::default();
         for chain in layers.difference(&mounted) {
             tracing::info!(layer = %chain, "removing an unused layer");
+            let amount = self.layer_record(*chain).map(|record| record.amount()).unwrap_or_default();
             self.staging.discard(&self.layout.layer(*chain))?;
+            freed = freed.plus(amount);
         }
         for blob in unused(&self.layout.blobs(), &blobs)? {
             std::fs::remove_file(self.layout.blob(blob))?;
         }
-        Ok(())
+        Ok(freed)
+    }
+
+    /// Removes what could not be removed while an image was being made.
+    fn sweep_due(&self) {
+        let due = std::mem::take(&mut *self.due.lock().unwrap_or_else(PoisonError::into_inner));
+        if !due.is_empty()
+            && let Err(error) = self.sweep_layers(&due)
+        {
+            tracing::warn!(%error, "cannot remove unused layers");
+        }
     }
 }
 

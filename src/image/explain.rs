@@ -7,13 +7,8 @@ use std::io;
 /// `error` and its causes, separated by colons. A full disk is said first.
 pub(super) fn explain(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
-    let mut full = false;
     let mut cause = Some(error);
     while let Some(error) = cause {
-        full |= error
-            .downcast_ref::<io::Error>()
-            .is_some_and(|error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded));
-        full |= matches!(error.downcast_ref(), Some(SpaceError::Bytes { .. } | SpaceError::Inodes { .. }));
         let message = error.to_string();
         // Some wrappers repeat what they wrap.
         if !text.ends_with(&message) {
@@ -24,10 +19,28 @@ pub(super) fn explain(error: &(dyn Error + 'static)) -> String {
         }
         cause = error.source();
     }
-    match full {
+    match is_for_want_of_space(error) {
         true => format!("the disk of the image store is full: {text}"),
         false => text,
     }
+}
+
+/// Returns true if the disk was full.
+pub(super) fn is_for_want_of_space(error: &(dyn Error + 'static)) -> bool {
+    let is_full = |error: &(dyn Error + 'static)| {
+        error
+            .downcast_ref::<io::Error>()
+            .is_some_and(|error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+            || matches!(error.downcast_ref(), Some(SpaceError::Bytes { .. } | SpaceError::Inodes { .. }))
+    };
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if is_full(error) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 #[cfg(test)]

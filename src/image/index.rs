@@ -1,9 +1,12 @@
 //! Content of the store, in memory: references and the complete images that they name, read from disk once and kept in step.
 
 use super::access::Access;
+use super::collect::BY_HAND;
+use super::collect::plan::{Amount, Candidate};
 use super::commit::CommitError;
 use super::document::{Configuration, DocumentError, Manifest};
 use super::layout::{LAYER_RECORD, LayerRecord, Layout, RefRecord, VERSION};
+use super::lease::Leases;
 use jiff::Timestamp;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
@@ -14,6 +17,7 @@ use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Reason why an image on disk is not whole.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +80,8 @@ pub(super) struct StoredImage {
     /// Those that show, lowest first.
     layers: Vec<PathBuf>,
     bytes: u64,
+    /// Space of each layer.
+    sizes: Vec<Amount>,
 }
 
 impl StoredImage {
@@ -89,19 +95,27 @@ impl StoredImage {
         let chains = configuration.chain_ids();
         let mut layers = Vec::new();
         let mut bytes = 0;
+        let mut sizes = Vec::new();
         for chain in &chains {
             let record: LayerRecord = read_record(&layout.layer(*chain).join(LAYER_RECORD), |record: &LayerRecord| record.version)?;
             bytes += record.bytes;
+            sizes.push(record.amount());
             if record.opaque_root {
                 layers.clear();
             }
             layers.push(layout.tree(*chain));
         }
-        Ok(Self { digest, config_digest: manifest.config.digest, config: configuration.process, chains, layers, bytes })
+        Ok(Self { digest, config_digest: manifest.config.digest, config: configuration.process, chains, layers, bytes, sizes })
     }
 
-    pub(super) fn resolved(&self) -> ResolvedImage {
-        ResolvedImage { digest: self.digest.to_string(), layers: self.layers.clone(), config: self.config.clone() }
+    /// With a lease on its layers.
+    pub(super) fn resolved(&self, leases: &Leases) -> ResolvedImage {
+        let lease = leases.give(self.chains.clone());
+        ResolvedImage { digest: self.digest.to_string(), layers: self.layers.clone(), config: self.config.clone(), lease }
+    }
+
+    fn layer_sizes(&self) -> impl Iterator<Item = (Digest, Amount)> {
+        self.chains.iter().copied().zip(self.sizes.iter().copied())
     }
 
     fn is_whole(&self) -> bool {
@@ -171,7 +185,12 @@ impl Index {
                 }
                 record
             }
-            None => RefRecord { version: VERSION, reference, target, manifest, created_at: Timestamp::now(), access },
+            None => {
+                // A pin is on the name: it stays when the tag moves.
+                let pinned = self.refs.get(&reference).is_some_and(|known| known.pinned);
+                let created_at = Timestamp::now();
+                RefRecord { version: VERSION, reference, target, manifest, created_at, pinned, by_hand_at: None, access }
+            }
         };
         // An image that cannot be read back must not get a name.
         self.load_image(layout, manifest)?;
@@ -194,6 +213,23 @@ impl Index {
             self.write(layout, record)?;
         }
         Ok(())
+    }
+
+    /// Keeps what `reference` names, or ends that; durably. `false` if it is not known.
+    pub(super) fn pin(&mut self, layout: &Layout, reference: &Reference, pinned: bool) -> Result<bool, NameError> {
+        let Some(mut record) = self.records(reference).next().cloned() else { return Ok(false) };
+        if record.pinned != pinned {
+            record.pinned = pinned;
+            self.write(layout, record)?;
+        }
+        Ok(true)
+    }
+
+    /// Takes note, durably, that `reference` was asked for by hand.
+    pub(super) fn fetched_by_hand(&mut self, layout: &Layout, reference: &Reference) -> Result<(), NameError> {
+        let Some(mut record) = self.records(reference).next().cloned() else { return Ok(()) };
+        record.by_hand_at = Some(Timestamp::now());
+        self.write(layout, record)
     }
 
     fn write(&mut self, layout: &Layout, record: RefRecord) -> Result<(), NameError> {
@@ -251,11 +287,61 @@ impl Index {
             ImageRecord {
                 references: refs.iter().map(|record| record.reference.clone()).collect(),
                 digest: image.digest.to_string(),
-                size_bytes: image.bytes,
+                size_bytes: image.sizes.iter().fold(0, |sum, size| sum.saturating_add(size.bytes)),
+                unique_bytes: self.unique_bytes(image),
+                pinned: refs.iter().any(|record| record.pinned),
+                content_bytes: image.bytes,
                 created_at: refs.iter().map(|record| record.created_at).min().unwrap_or_default(),
             }
         };
         whole.map(record).collect()
+    }
+
+    /// Space that only this image takes.
+    fn unique_bytes(&self, image: &StoredImage) -> u64 {
+        let is_shared =
+            |chain: &Digest| self.images.values().any(|other| other.digest != image.digest && other.chains.contains(chain));
+        let own = image.layer_sizes().filter(|(chain, _)| !is_shared(chain));
+        own.fold(0, |sum, (_, size)| sum.saturating_add(size.bytes))
+    }
+
+    /// The layers of all images with their sizes.
+    pub(super) fn layer_sizes(&self) -> BTreeMap<Digest, Amount> {
+        self.images.values().flat_map(StoredImage::layer_sizes).collect()
+    }
+
+    /// All images, for collection, with the marks that the store itself has. `idle` tells how long an image was not used.
+    pub(super) fn candidates(&self, idle: impl Fn(Digest, Timestamp) -> Duration, now: Timestamp) -> Vec<Candidate> {
+        let by_hand = |record: &RefRecord| {
+            let age = record.by_hand_at.map(|at| Duration::try_from(now.duration_since(at)).unwrap_or_default());
+            age.is_some_and(|age| age < BY_HAND)
+        };
+        let candidate = |image: &StoredImage| {
+            let refs: Vec<&RefRecord> = self.refs.values().filter(|record| record.manifest == image.digest).collect();
+            let pinned = refs.iter().any(|record| record.pinned).then(|| "pinned".to_owned());
+            let by_hand = pinned.is_none() && refs.iter().any(|record| by_hand(record));
+            let newest = refs.iter().map(|record| record.created_at).max().unwrap_or_default();
+            Candidate {
+                digest: image.digest,
+                references: refs.iter().map(|record| record.reference.clone()).collect(),
+                chains: image.chains.clone(),
+                idle: idle(image.digest, newest),
+                replaceable: false,
+                by_hand,
+                mark: pinned.or_else(|| by_hand.then(|| "fetched by hand within 24 hours".to_owned())),
+            }
+        };
+        self.images.values().map(candidate).collect()
+    }
+
+    /// The manifests that `reference` may mean.
+    pub(super) fn manifests(&self, reference: &Reference) -> Vec<Digest> {
+        self.records(reference).map(|record| record.manifest).collect()
+    }
+
+    /// The names of an image.
+    pub(super) fn references(&self, manifest: Digest) -> Vec<String> {
+        self.refs.values().filter(|record| record.manifest == manifest).map(|record| record.reference.clone()).collect()
     }
 
     /// Layers that some reference needs.

@@ -12,6 +12,7 @@
 //! ```
 
 use super::access::Access;
+use super::collect::plan::Amount;
 use super::staging::TREE;
 use jiff::Timestamp;
 use podstead_container::digest::Digest;
@@ -100,8 +101,22 @@ pub(super) struct LayerRecord {
     /// Files and directories; 0 in records of earlier versions, which did not count them.
     #[serde(default)]
     pub(super) entries: u64,
+    /// Bytes that the layer takes on disk; 0 in records of earlier versions.
+    #[serde(default)]
+    pub(super) disk_bytes: u64,
     /// Nothing below this layer shows.
     pub(super) opaque_root: bool,
+}
+
+impl LayerRecord {
+    /// Space that the layer takes; of one that was not measured, a block for each entry is taken for lost.
+    pub(super) fn amount(&self) -> Amount {
+        let bytes = match self.disk_bytes {
+            0 => self.bytes.saturating_add(self.entries.saturating_mul(4096)),
+            bytes => bytes,
+        };
+        Amount { bytes, inodes: self.entries.saturating_add(2) }
+    }
 }
 
 /// Record of a reference.
@@ -117,6 +132,12 @@ pub(super) struct RefRecord {
     pub(super) manifest: Digest,
     /// When the image became whole under this reference.
     pub(super) created_at: Timestamp,
+    /// Kept by `podstead image pin`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) pinned: bool,
+    /// When somebody asked for it by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) by_hand_at: Option<Timestamp>,
     /// Access of pods without asking the registry.
     #[serde(default, skip_serializing_if = "Access::is_open")]
     pub(super) access: Access,

@@ -4,6 +4,7 @@
 //! names them, so that a power cut leaves either all of an image or none of it.
 
 mod access;
+mod collect;
 mod commit;
 pub mod compression;
 mod disk;
@@ -15,6 +16,7 @@ mod in_use;
 mod index;
 pub mod layer;
 mod layout;
+mod lease;
 pub mod limits;
 pub mod platform;
 mod preload;
@@ -32,6 +34,7 @@ pub mod tar;
 pub mod unpack;
 mod user;
 
+pub use collect::{CollectionConfig, ImageRoots, Root, RootTarget};
 pub use disk::StoreError;
 pub use limits::Limits;
 pub use podstead_pod::containers::PullPolicy;

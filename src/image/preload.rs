@@ -4,10 +4,11 @@
 //! writing, and again only when it has become another file. What was imported is remembered across restarts, what failed is not:
 //! a broken archive is reported once per start and left alone until it changes.
 
+use super::collect::PreloadedImages;
 use super::store::ImageStore;
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use podstead_runtime::{ImageError, ImageService};
+use podstead_runtime::ImageError;
 use podstead_sys::{atomic_file, file_lease};
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
@@ -28,7 +29,7 @@ const WRITING: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_secs(300);
 /// Suffixes of archive names.
 const ENDINGS: [&str; 6] = [".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.zstd", ".tzst"];
-const MEMORY_VERSION: u32 = 1;
+const MEMORY_VERSION: u32 = 2;
 
 /// Identity of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +45,15 @@ struct Stamp {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Memory {
     version: u32,
-    imported: BTreeMap<String, Stamp>,
+    imported: BTreeMap<String, Imported>,
+}
+
+/// An archive that was imported.
+#[derive(Debug, Serialize, Deserialize)]
+struct Imported {
+    stamp: Stamp,
+    /// References that it brought: their images stay as long as the archive lies there.
+    references: Vec<String>,
 }
 
 /// State of the task, for those who miss an image.
@@ -79,6 +88,8 @@ pub(super) struct Preload {
     directory: PathBuf,
     memory_file: PathBuf,
     memory: Memory,
+    /// What the archives brought, for those who collect images.
+    brought: PreloadedImages,
     /// Files that failed, and when they may be tried again, if ever.
     failed: BTreeMap<String, (Stamp, Option<tokio::time::Instant>)>,
     /// Files whose name is no archive's, told once.
@@ -96,12 +107,12 @@ struct Looked {
 
 impl Preload {
     /// `memory_file` is where imports are remembered.
-    pub(super) fn new(directory: PathBuf, memory_file: PathBuf, events: Arc<dyn EventRecorder>) -> Self {
+    pub(super) fn new(directory: PathBuf, memory_file: PathBuf, brought: PreloadedImages, events: Arc<dyn EventRecorder>) -> Self {
         let memory = std::fs::read(&memory_file).ok().and_then(|content| serde_json::from_slice(&content).ok());
         // Forgetting costs an import that finds all layers present.
         let memory = memory.filter(|memory: &Memory| memory.version == MEMORY_VERSION);
         let memory = memory.unwrap_or(Memory { version: MEMORY_VERSION, ..Memory::default() });
-        Self { directory, memory_file, memory, failed: BTreeMap::new(), strangers: BTreeMap::new(), events }
+        Self { directory, memory_file, memory, brought, failed: BTreeMap::new(), strangers: BTreeMap::new(), events }
     }
 
     /// Imports into `store` for ever.
@@ -117,6 +128,8 @@ impl Preload {
             while hints.try_recv().is_ok() {}
             watcher = watch(&self.directory, hint.clone());
             let writing = self.turn(&store, &busy).await;
+            self.tell_brought();
+            store.tick();
             busy.0.send_modify(|state| state.busy = false);
             let pause = if writing { WRITING } else { RELIST };
             tokio::select! {
@@ -146,13 +159,14 @@ impl Preload {
 
     async fn import(&mut self, store: &Arc<ImageStore>, name: String, stamp: Stamp) {
         let path = self.directory.join(&name);
-        match store.import(path.clone()).await {
+        match store.import_archive(path.clone()).await {
             Ok(references) => {
                 let message = format!("imported {} from {}", references.join(", "), path.display());
                 tracing::info!("{message}");
                 self.events.record(&Subject::Node, EventType::Normal, "ImageImported", &message);
                 self.failed.remove(&name);
-                self.memory.imported.insert(name, stamp);
+                self.memory.imported.insert(name, Imported { stamp, references });
+                self.tell_brought();
                 if let Err(error) = self.remember() {
                     tracing::warn!(%error, "cannot save the list of imported archives");
                 }
@@ -191,7 +205,7 @@ impl Preload {
                 self.tell_stranger(&entry.path(), name, stamp);
                 continue;
             }
-            let done = self.memory.imported.get(&name) == Some(&stamp);
+            let done = self.memory.imported.get(&name).is_some_and(|known| known.stamp == stamp);
             let failed = self
                 .failed
                 .get(&name)
@@ -219,6 +233,11 @@ impl Preload {
         }
     }
 
+    fn tell_brought(&self) {
+        let brought = self.memory.imported.iter().map(|(name, imported)| (name.clone(), imported.references.clone())).collect();
+        *self.brought.lock().unwrap_or_else(PoisonError::into_inner) = Some(brought);
+    }
+
     fn remember(&self) -> io::Result<()> {
         atomic_file::write_durable(&self.memory_file, &serde_json::to_vec(&self.memory)?, 0o600)
     }
@@ -240,7 +259,9 @@ fn may_work_later(error: &ImageError) -> bool {
         | ImageError::NotAllowed(_)
         | ImageError::Pull { .. }
         | ImageError::Inspect { .. }
-        | ImageError::NoUser { .. } => false,
+        | ImageError::NoUser { .. }
+        | ImageError::Needed { .. }
+        | ImageError::Prune(_) => false,
     }
 }
 

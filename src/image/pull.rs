@@ -3,10 +3,11 @@
 //! A pull is a task of its own: it goes on when its requester goes away, since the request will come again.
 
 use super::access::{Access, SecretUse};
+use super::collect::Collector;
 use super::commit::{CommitError, NewImage};
 use super::disk::Disk;
 use super::document::{Configuration, Descriptor, DocumentError, ImageManifest, Manifest, Platform};
-use super::explain::explain;
+use super::explain::{explain, is_for_want_of_space};
 use super::fetch::{FetchError, Fetcher, WantedLayer, pause};
 use super::layer::{Bounds, StagedLayer};
 use super::platform;
@@ -109,6 +110,7 @@ pub(super) struct Puller {
     fetcher: Fetcher,
     /// Of layers that are being fetched.
     slots: Arc<Slots>,
+    collector: Arc<Collector>,
     /// Pulls under way: those of the same reference with the same credentials are one.
     running: Mutex<HashMap<Asked, Waiting>>,
     fingerprint_key: FingerprintKey,
@@ -143,8 +145,14 @@ impl Drop for Running<'_> {
 }
 
 impl Puller {
-    pub(super) fn new(disk: Arc<Disk>, fetcher: Fetcher, slots: Arc<Slots>, fingerprint_key: FingerprintKey) -> Self {
-        Self { disk, fetcher, slots, running: Mutex::default(), fingerprint_key, transfers: Mutex::default() }
+    pub(super) fn new(
+        disk: Arc<Disk>,
+        fetcher: Fetcher,
+        slots: Arc<Slots>,
+        collector: Arc<Collector>,
+        fingerprint_key: FingerprintKey,
+    ) -> Self {
+        Self { disk, fetcher, slots, collector, running: Mutex::default(), fingerprint_key, transfers: Mutex::default() }
     }
 
     /// Makes `reference` name what its registry says it is, and that image whole. `written` is how it was written. The credentials are
@@ -198,7 +206,11 @@ impl Puller {
             let access = login.as_ref().map_or(Access::open(), |login| Access::with(SecretUse::of(login, &self.fingerprint_key)));
             let with = login.as_ref().map_or("the configuration".to_owned(), |login| format!("Secret {}", login.name()));
             let who = login.map_or(Who::Host, |login| Who::Pod(login.credentials));
-            let Err(error) = self.attempt(reference, &who, written, access).await else { return Ok(()) };
+            let mut result = self.attempt(reference, &who, written, access.clone()).await;
+            if result.as_ref().is_err_and(|error| is_for_want_of_space(error)) && self.collector.recover().await {
+                result = self.attempt(reference, &who, written, access).await;
+            }
+            let Err(error) = result else { return Ok(()) };
             let reason = explain(&error);
             reasons.push(if has_logins { format!("with {with}: {reason}") } else { reason });
             // The other credentials would fail in the same way.
@@ -228,7 +240,9 @@ impl Puller {
         if !platform::runs_on(&configuration.platform, &host) {
             return Err(PullError::Platform { offered: platform::spell(&configuration.platform), host: platform::spell(&host) });
         }
+        let _lease = self.disk.hold(&configuration);
         let missing = self.missing(reference, &manifest, &configuration).await?;
+        self.make_room(&missing).await;
         let bounds = self.bounds(&manifest, &configuration, &missing)?;
         let (staged, failure) = self.layers(reference, who, written, &missing, &bounds).await;
         let (manifest, config) = (bytes.to_vec(), config.to_vec());
@@ -257,7 +271,10 @@ impl Puller {
         };
         drop(missing);
         self.forget_transfers();
-        result.inspect(|()| tracing::info!(image = %reference, digest = %digest, "pulled"))
+        result.inspect(|()| {
+            self.disk.registry_answered(reference.host());
+            tracing::info!(image = %reference, digest = %digest, "pulled");
+        })
     }
 
     /// The manifest for this host: what the reference names, digest and bytes of the manifest, and the manifest.
@@ -351,6 +368,14 @@ impl Puller {
         let (limits, space) = (self.fetcher.limits, self.disk.space().clone());
         let image = Arc::new(room::budget(&limits, &space, compressed, &parts)?);
         Ok(Bounds { limits, image, space })
+    }
+
+    /// Removes unused images if these layers may not fit beside them.
+    async fn make_room(&self, missing: &[MissingLayer]) {
+        if !missing.is_empty() {
+            let compressed = missing.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.descriptor.size));
+            self.collector.prepare(compressed, missing.len() as u64).await;
+        }
     }
 
     fn forget_transfers(&self) {

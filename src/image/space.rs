@@ -1,5 +1,6 @@
 //! Space and inodes that images leave free on the file system of the store, for containers and the daemon's own records.
 
+use super::collect::plan::Amount;
 use super::limits::shown_bytes;
 use std::io;
 use std::path::Path;
@@ -76,6 +77,22 @@ pub enum SpaceError {
 }
 
 impl Reserve {
+    /// Space that must be freed before an image that needs so much may be unpacked.
+    fn lacking(&self, free: &Free, needed_bytes: u64, needed_inodes: u64) -> Amount {
+        match self.check(free, needed_bytes, 0) {
+            Err(SpaceError::Bytes { free, reserved, needed, .. }) => {
+                Amount { bytes: reserved.saturating_add(needed).saturating_sub(free), inodes: 0 }
+            }
+            Ok(()) | Err(SpaceError::Inodes { .. } | SpaceError::Look(_)) => Amount::default(),
+        }
+        .plus(match self.check(&Free { bytes: u64::MAX, ..*free }, 0, needed_inodes) {
+            Err(SpaceError::Inodes { free, reserved, needed, .. }) => {
+                Amount { bytes: 0, inodes: reserved.saturating_add(needed).saturating_sub(free) }
+            }
+            Ok(()) | Err(SpaceError::Bytes { .. } | SpaceError::Look(_)) => Amount::default(),
+        })
+    }
+
     /// Decides whether an image that needs so much more may be unpacked.
     fn check(&self, free: &Free, needed_bytes: u64, needed_inodes: u64) -> Result<(), SpaceError> {
         let part = |all: u64, percent: u8| u64::try_from(u128::from(all) * u128::from(percent) / 100).unwrap_or(u64::MAX);
@@ -108,14 +125,24 @@ impl Space {
 
     /// Refuses what does not fit beside the reserve.
     pub fn check(&self, needed_bytes: u64, needed_inodes: u64) -> Result<(), SpaceError> {
-        let found = rustix::fs::statvfs(&*self.directory).map_err(|error| SpaceError::Look(error.into()))?;
-        let free = Free {
+        let free = self.free().map_err(SpaceError::Look)?;
+        self.reserve.check(&free, needed_bytes, needed_inodes)
+    }
+
+    /// Reads the state of the file system.
+    pub(super) fn free(&self) -> io::Result<Free> {
+        let found = rustix::fs::statvfs(&*self.directory)?;
+        Ok(Free {
             bytes: found.f_bavail.saturating_mul(found.f_frsize),
             all_bytes: found.f_blocks.saturating_mul(found.f_frsize),
             inodes: found.f_favail,
             all_inodes: found.f_files,
-        };
-        self.reserve.check(&free, needed_bytes, needed_inodes)
+        })
+    }
+
+    /// Space that must be freed before an image that needs so much may be unpacked.
+    pub(super) fn lacking(&self, free: &Free, needed_bytes: u64, needed_inodes: u64) -> Amount {
+        self.reserve.lacking(free, needed_bytes, needed_inodes)
     }
 }
 
@@ -171,6 +198,16 @@ mod tests {
         );
         let none = Reserve { storage_percent: 0, storage_at_least: 0, inodes_percent: 0 };
         assert!(none.check(&small, 300 << 20, 500).is_ok());
+    }
+
+    #[test]
+    fn lack_is_what_makes_check_pass() {
+        let reserve = Reserve::default();
+        let short = Free { bytes: 4 * GIB, inodes: 45, ..PLENTY };
+        let lacking = reserve.lacking(&short, GIB, 10);
+        assert_eq!(lacking, Amount { bytes: 2 * GIB, inodes: 15 });
+        assert!(reserve.check(&Free { bytes: 6 * GIB, inodes: 60, ..short }, GIB, 10).is_ok());
+        assert_eq!(reserve.lacking(&PLENTY, GIB, 10), Amount::default());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The image store for other modules: [`ImageService`] over disk and registries.
 
 use super::access::SecretUse;
+use super::collect::{CollectionConfig, Collector, ImageRoots, PreloadedImages};
 use super::disk::{Disk, StoreError};
-use super::explain::explain;
+use super::explain::{explain, is_for_want_of_space};
 use super::fetch::Fetcher;
 use super::limits::Limits;
 use super::preload::{Busy, Preload, Preloading};
@@ -19,10 +20,11 @@ use podstead_container::{ProcessUser, ResolvedImage};
 use podstead_pod::containers::PullPolicy;
 use podstead_pod::objects::FingerprintKey;
 use podstead_runtime::pull_secrets::PullSecrets;
-use podstead_runtime::{ImageError, ImageRecord, ImageService, PullProgress};
+use podstead_runtime::{ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PullProgress};
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 
@@ -43,6 +45,8 @@ pub struct ImageStoreConfig {
     pub limits: Limits,
     /// Space on the disk that images must leave free.
     pub reserve: Reserve,
+    /// When and down to what unused images are removed.
+    pub collection: CollectionConfig,
     /// Layers fetched and unpacked at once, over all pulls, of which a registry has at most three, and one whatever the others do. Each takes some
     /// 5 MiB of memory while it lasts.
     pub parallel_layers: usize,
@@ -64,6 +68,7 @@ impl Default for ImageStoreConfig {
             preload: None,
             limits: Limits::default(),
             reserve: Reserve::default(),
+            collection: CollectionConfig::default(),
             parallel_layers: 6,
             minimum_rate: 1024,
             rate_window: Duration::from_secs(60),
@@ -79,6 +84,8 @@ pub struct ImageStore {
     disk: Arc<Disk>,
     puller: Arc<Puller>,
     config: ImageStoreConfig,
+    collector: Arc<Collector>,
+    preloaded: PreloadedImages,
     progress: broadcast::Sender<PullProgress>,
     preloading: watch::Sender<Preloading>,
     events: Arc<dyn EventRecorder>,
@@ -104,8 +111,13 @@ impl ImageStore {
         let fetcher = Fetcher { registry: Arc::new(registries), staging, limits, minimum_rate, progress: progress.clone() };
         let total = config.parallel_layers.max(1);
         let slots = Slots::new(SlotLimits { per_host: total.min(LAYERS_PER_HOST), total });
-        let puller = Arc::new(Puller::new(Arc::clone(&disk), fetcher, slots, config.fingerprint_key.clone()));
-        Ok(Arc::new(Self { disk, puller, config, progress, preloading: watch::Sender::default(), events }))
+        // Without a preload directory nothing is preloaded.
+        let preloaded: PreloadedImages = Arc::new(Mutex::new(config.preload.is_none().then(BTreeMap::new)));
+        let (collection, told) = (config.collection.clone(), Arc::clone(&events));
+        let collector = Arc::new(Collector::new(Arc::clone(&disk), collection, Arc::clone(&preloaded), told));
+        let key = config.fingerprint_key.clone();
+        let puller = Arc::new(Puller::new(Arc::clone(&disk), fetcher, slots, Arc::clone(&collector), key));
+        Ok(Arc::new(Self { disk, puller, config, collector, preloaded, progress, preloading: watch::Sender::default(), events }))
     }
 
     /// The task that imports what is in the preload directory; never ends. From this call on, [`ImageService::ensure`] does not miss an
@@ -117,11 +129,54 @@ impl ImageStore {
             match (&store.config.preload, busy) {
                 (Some(directory), Some(busy)) => {
                     let events = Arc::clone(&store.events);
-                    Preload::new(directory.clone(), store.disk.preloaded(), events).run(Arc::clone(&store), busy).await;
+                    let brought = Arc::clone(&store.preloaded);
+                    Preload::new(directory.clone(), store.disk.preloaded(), brought, events).run(Arc::clone(&store), busy).await;
                 }
                 (_, None) | (None, _) => std::future::pending().await,
             }
         }
+    }
+
+    /// Sets where marks of needed images come from. No image is collected as long as they are not known.
+    pub fn set_roots(&self, roots: Arc<dyn ImageRoots>) {
+        self.collector.set_roots(roots);
+    }
+
+    /// The task that removes unused images when the disk gets full; never ends.
+    pub fn run_collection(&self) -> impl Future<Output = ()> + Send + 'static {
+        Arc::clone(&self.collector).run()
+    }
+
+    /// Something else woke up: the disk may be looked at.
+    pub(super) fn tick(&self) {
+        self.collector.tick();
+    }
+
+    /// Imports an archive; returns the references that it brought.
+    pub(super) async fn import_archive(&self, path: PathBuf) -> Result<Vec<String>, ImageError> {
+        let failed = |reason| ImageError::Import { path: path.clone(), reason };
+        let import = || {
+            let (disk, path) = (Arc::clone(&self.disk), path.clone());
+            tokio::task::spawn_blocking(move || disk.import(&path))
+        };
+        let mut imported = import().await.map_err(|error| failed(error.to_string()))?;
+        if imported.as_ref().is_err_and(|error| is_for_want_of_space(error)) && self.collector.recover().await {
+            imported = import().await.map_err(|error| failed(error.to_string()))?;
+        }
+        imported.map_err(|error| failed(explain(&error)))
+    }
+
+    /// Takes note that an image was asked for by hand. It is of no consequence beyond a day, so that a failure is only logged.
+    async fn fetched_by_hand(&self, references: Vec<String>) {
+        let disk = Arc::clone(&self.disk);
+        let noted = tokio::task::spawn_blocking(move || {
+            for reference in references.iter().filter_map(|reference| reference.parse().ok()) {
+                if let Err(error) = disk.fetched_by_hand(&reference) {
+                    tracing::warn!(image = %reference, error = %explain(&error), "cannot record that an image was fetched by hand");
+                }
+            }
+        });
+        drop(noted.await);
     }
 
     /// Pulls; `present` is used if the registry is unreachable.
@@ -216,14 +271,47 @@ impl ImageService for ImageStore {
     }
 
     async fn import(&self, path: PathBuf) -> Result<Vec<String>, ImageError> {
-        let disk = Arc::clone(&self.disk);
-        let failed = |path: PathBuf| move |reason| ImageError::Import { path, reason };
-        let (archive, on_error) = (path.clone(), failed(path.clone()));
-        blocking(move || disk.import(&archive).map_err(|error| on_error(explain(&error))), failed(path)).await
+        let references = self.import_archive(path).await?;
+        self.fetched_by_hand(references.clone()).await;
+        Ok(references)
     }
 
-    async fn remove(&self, reference: &str) -> Result<(), ImageError> {
+    async fn pull_by_hand(&self, reference: &str) -> Result<ResolvedImage, ImageError> {
+        let image = self.ensure(reference, PullPolicy::Always, &PullSecrets::none()).await?;
+        self.fetched_by_hand(vec![reference.to_owned()]).await;
+        Ok(image)
+    }
+
+    async fn prune(&self, all: bool, dry_run: bool) -> Result<PruneReport, ImageError> {
+        self.collector.prune(all, dry_run).await.map_err(ImageError::Prune)
+    }
+
+    async fn usage(&self) -> Result<ImageUsage, ImageError> {
+        self.collector.usage().await.map_err(|reason| ImageError::Inspect { reference: "all".to_owned(), reason })
+    }
+
+    async fn pin(&self, reference: &str, pinned: bool) -> Result<(), ImageError> {
         let parsed = parse(reference)?;
+        let disk = Arc::clone(&self.disk);
+        let failed = |reason| ImageError::Inspect { reference: reference.to_owned(), reason };
+        match tokio::task::spawn_blocking(move || disk.pin(&parsed, pinned)).await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Ok(false)) => Err(failed("it is not present".to_owned())),
+            Ok(Err(error)) => Err(failed(explain(&error))),
+            Err(error) => Err(failed(error.to_string())),
+        }
+    }
+
+    async fn remove(&self, reference: &str, force: bool) -> Result<(), ImageError> {
+        let parsed = parse(reference)?;
+        if !force {
+            let needed = |reason| ImageError::Needed { reference: reference.to_owned(), reason };
+            match self.collector.mark_of(&parsed).await {
+                Ok(None) => {}
+                Ok(Some(reason)) => return Err(needed(format!("it is needed ({reason})"))),
+                Err(reason) => return Err(needed(format!("it is not known yet who needs it ({reason})"))),
+            }
+        }
         let disk = Arc::clone(&self.disk);
         let failed = |reference: &str| {
             let reference = reference.to_owned();

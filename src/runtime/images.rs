@@ -49,6 +49,17 @@ pub enum ImageError {
         /// The error of the disk.
         reason: String,
     },
+    /// The image is needed, or it is not known yet whether it is.
+    #[error("image {reference:?} is not removed: {reason}; podstead image rm --force removes its name")]
+    Needed {
+        /// As written.
+        reference: String,
+        /// Who needs it.
+        reason: String,
+    },
+    /// Unused images cannot be removed.
+    #[error("cannot remove unused images: {0}")]
+    Prune(String),
     /// `CreateContainerConfigError`: the user named by image or pod cannot be resolved.
     #[error("image {reference:?} has no user {user:?}")]
     NoUser {
@@ -81,10 +92,64 @@ pub struct ImageRecord {
     pub references: Vec<String>,
     /// Digest of its manifest.
     pub digest: String,
-    /// Bytes of its layers on disk.
+    /// Bytes that its layers take on disk, those included that other images have, too.
     pub size_bytes: u64,
+    /// Bytes that only this image takes.
+    pub unique_bytes: u64,
+    /// Bytes of content of all files.
+    pub content_bytes: u64,
+    /// Kept by `podstead image pin`.
+    pub pinned: bool,
     /// When it became whole.
     pub created_at: jiff::Timestamp,
+}
+
+/// Space that images take.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageUsage {
+    /// Number of images.
+    pub images: usize,
+    /// Bytes of all layers and documents, each counted once.
+    pub disk_bytes: u64,
+    /// Bytes of it that nothing needs.
+    pub unused_bytes: u64,
+    /// Free bytes of the file system.
+    pub free_bytes: u64,
+    /// Bytes of the file system.
+    pub all_bytes: u64,
+    /// Images removed since the start of the daemon, because nothing needed them.
+    pub collected_images: u64,
+    /// Bytes that these took.
+    pub collected_bytes: u64,
+    /// State and remedy, while the disk is full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pressure: Option<String>,
+}
+
+/// An image that a removal of unused images looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PrunedImage {
+    /// Its names.
+    pub references: Vec<String>,
+    /// Digest of its manifest.
+    pub digest: String,
+    /// The reason for which it stays; none for one that is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
+}
+
+/// Result of removing unused images, or of a dry run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PruneReport {
+    /// Removed images first, in their order.
+    pub images: Vec<PrunedImage>,
+    /// Bytes freed on disk.
+    pub freed_bytes: u64,
+    /// Layers removed that no image had.
+    pub layers: usize,
 }
 
 /// The images as workers and the API use them.
@@ -105,8 +170,23 @@ pub trait ImageService: Send + Sync + fmt::Debug + 'static {
     /// Imports an OCI layout or docker-archive file; returns the references that it brought.
     async fn import(&self, path: PathBuf) -> Result<Vec<String>, ImageError>;
 
-    /// Removes a reference; layers go when nothing refers to them.
-    async fn remove(&self, reference: &str) -> Result<(), ImageError>;
+    /// Pulls an image, even if it is present, for somebody who asked for it by hand.
+    async fn pull_by_hand(&self, reference: &str) -> Result<ResolvedImage, ImageError> {
+        self.ensure(reference, PullPolicy::Always, &PullSecrets::none()).await
+    }
+
+    /// Removes a reference; layers go at once when nothing refers to them. An image that is needed is refused unless `force`; layers that are mounted
+    /// stay in any case.
+    async fn remove(&self, reference: &str, force: bool) -> Result<(), ImageError>;
+
+    /// Removes all images that nothing needs; with `all` also those fetched or used lately. `dry_run`: only tells.
+    async fn prune(&self, all: bool, dry_run: bool) -> Result<PruneReport, ImageError>;
+
+    /// Keeps an image whatever else needs it, or ends that.
+    async fn pin(&self, reference: &str, pinned: bool) -> Result<(), ImageError>;
+
+    /// Space that images take.
+    async fn usage(&self) -> Result<ImageUsage, ImageError>;
 
     /// Counts the images that became present, by whichever way; told after the image can be used.
     fn arrivals(&self) -> tokio::sync::watch::Receiver<u64>;

@@ -17,7 +17,7 @@ pub mod pull_secrets;
 
 pub use error::*;
 pub use exec::*;
-pub use images::{ImageError, ImageRecord, ImageService, PullProgress};
+pub use images::{ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PrunedImage, PullProgress};
 pub use network::{NetworkError, OwnRoute, PodNetwork, PodNetworkStatus};
 pub use pull_secrets::PullSecrets;
 

@@ -4,6 +4,7 @@
 //! `podstead-config`. Pure.
 
 pub mod allow;
+pub mod api;
 pub mod channels;
 pub mod check;
 pub mod dns;
@@ -20,6 +21,7 @@ pub mod upstream;
 pub mod user_namespaces;
 
 pub use allow::{Allow, HostPathBounds, WrittenAllow};
+pub use api::{Account, ApiConfig, Role};
 pub use channels::{Channels, WrittenPorts};
 pub use dns::DnsConfig;
 pub use error::{ConfigError, invalid};

@@ -7,6 +7,7 @@ pub mod check;
 mod control;
 pub mod history;
 pub mod intake;
+mod kept_images;
 pub mod kustomize;
 pub mod last_good;
 mod network_objects;
@@ -20,7 +21,9 @@ mod workloads;
 
 pub use check::{Accepted, AcceptedObject, CheckContext, Checked, check};
 pub use control::{PruneError, SourceControl};
+pub use kept_images::{KeptImage, images_of, kept_images};
 pub use kustomize::{Prepared, prepare};
+pub use policy::needs_host_access;
 pub use relocate::relocate;
 pub use status::{SourceStatus, SourceStatusSink};
 pub use undelta::UndeltaStore;

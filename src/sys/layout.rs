@@ -48,6 +48,11 @@ impl Paths {
         self.run.join("podstead.sock")
     }
 
+    /// Certificate and private key of the API's TLS port, as PEM.
+    pub fn api_identity(&self) -> PathBuf {
+        self.state.join("api").join("tls.pem")
+    }
+
     /// What is remembered of workloads: a directory for each namespace, in it one for each kind.
     pub fn workloads(&self) -> PathBuf {
         self.state.join("workloads")

@@ -19,6 +19,7 @@ pub mod net_dev;
 pub mod netlink;
 pub mod netns_socket;
 pub mod overlay;
+pub mod peer_groups;
 pub mod pidfd;
 pub mod proc_stat;
 pub mod process;

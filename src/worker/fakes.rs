@@ -14,7 +14,8 @@ use podstead_pod::objects::Objects;
 use podstead_pod::storage::StorageUsage;
 use podstead_pod::{ContainerName, DesiredPod, Pod, PodUid};
 use podstead_runtime::{
-    ImageError, ImageRecord, ImageService, NetworkError, PodNetwork, PodNetworkStatus, PullProgress, PullSecrets,
+    ImageError, ImageRecord, ImageService, ImageUsage, NetworkError, PodNetwork, PodNetworkStatus, PruneReport, PullProgress,
+    PullSecrets,
 };
 use podstead_status::PodStatusSink;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
@@ -32,7 +33,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The image that [`FakeImages`] has under a reference.
 pub fn fake_image(reference: &str) -> ResolvedImage {
     let config = ImageConfig { entrypoint: vec![format!("/{reference}")], ..ImageConfig::default() };
-    ResolvedImage { digest: format!("sha256:{reference}"), layers: vec![PathBuf::from("/fake/layer")], config }
+    ResolvedImage {
+        digest: format!("sha256:{reference}"),
+        layers: vec![PathBuf::from("/fake/layer")],
+        config,
+        lease: Default::default(),
+    }
 }
 
 /// Images that are present, and images that a registry has.
@@ -110,9 +116,21 @@ impl ImageService for FakeImages {
         Ok(Vec::new())
     }
 
-    async fn remove(&self, reference: &str) -> Result<(), ImageError> {
+    async fn remove(&self, reference: &str, _: bool) -> Result<(), ImageError> {
         lock(&self.present).remove(reference);
         Ok(())
+    }
+
+    async fn prune(&self, _: bool, _: bool) -> Result<PruneReport, ImageError> {
+        Ok(PruneReport::default())
+    }
+
+    async fn pin(&self, _: &str, _: bool) -> Result<(), ImageError> {
+        Ok(())
+    }
+
+    async fn usage(&self) -> Result<ImageUsage, ImageError> {
+        Ok(ImageUsage::default())
     }
 
     fn arrivals(&self) -> watch::Receiver<u64> {

@@ -170,7 +170,7 @@ impl Fetch {
             ImageError::NeverPull(_) | ImageError::NotAllowed(_) => ("ErrImageNeverPull", image_message(error)),
             ImageError::Inspect { reason, .. } => ("InspectFailed", format!("Failed to inspect image \"{reference}\": {reason}")),
             ImageError::Pull { reason, .. } => ("Failed", format!("Failed to pull image \"{reference}\": {reason}")),
-            ImageError::Import { .. } | ImageError::NoUser { .. } => {
+            ImageError::Import { .. } | ImageError::NoUser { .. } | ImageError::Needed { .. } | ImageError::Prune(_) => {
                 ("Failed", format!("Failed to pull image \"{reference}\": {}", error_chain(error)))
             }
         };
@@ -191,7 +191,9 @@ pub(super) fn image_message(error: &ImageError) -> String {
         | ImageError::Pull { .. }
         | ImageError::Import { .. }
         | ImageError::Inspect { .. }
-        | ImageError::NoUser { .. } => error_chain(error).to_string(),
+        | ImageError::NoUser { .. }
+        | ImageError::Needed { .. }
+        | ImageError::Prune(_) => error_chain(error).to_string(),
     }
 }
 
@@ -201,7 +203,9 @@ pub(super) const fn image_reason(error: &ImageError) -> &'static str {
         ImageError::InvalidName { .. } => reason::INVALID_IMAGE_NAME,
         ImageError::NeverPull(_) | ImageError::NotAllowed(_) => reason::ERR_IMAGE_NEVER_PULL,
         ImageError::Pull { .. } => reason::ERR_IMAGE_PULL,
-        ImageError::Inspect { .. } | ImageError::Import { .. } => reason::IMAGE_INSPECT_ERROR,
+        ImageError::Inspect { .. } | ImageError::Import { .. } | ImageError::Needed { .. } | ImageError::Prune(_) => {
+            reason::IMAGE_INSPECT_ERROR
+        }
         ImageError::NoUser { .. } => reason::CREATE_CONTAINER_CONFIG_ERROR,
     }
 }

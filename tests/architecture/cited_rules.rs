@@ -25,6 +25,13 @@ const SERVICES: Rules = Rules {
 const POLICIES: Rules =
     Rules { page: "docs/contributing/policy-rules.md", letters: "NR", places: &["policy", "network/builtin/policies"], least: 15 };
 
+const ACCESS: Rules = Rules {
+    page: "docs/contributing/access-rules.md",
+    letters: "Q",
+    places: &["api/access", "api/tls", "api/credentials"],
+    least: 8,
+};
+
 impl Rules {
     /// Ids such as `W14` in a text.
     fn ids(&self, text: &str) -> BTreeSet<String> {
@@ -112,6 +119,11 @@ fn cited_rules_of_workloads_are_written_down() {
 #[test]
 fn cited_rules_of_services_are_written_down() {
     SERVICES.assert_written_down();
+}
+
+#[test]
+fn cited_rules_of_access_are_written_down() {
+    ACCESS.assert_written_down();
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::stub::{StubImages, StubOrders, StubRuntime, StubSources};
 use jiff::Timestamp;
-use podstead::api::{ApiSocket, Backend, Published, serve};
+use podstead::api::{Access, ApiSocket, Backend, Published, ServerIdentity, serve, serve_tls};
 use podstead::container::{
     CgroupResources, ContainerKind, ContainerState, ContainerStatus, ObservedPod, PodNamespaces, QosClass, SandboxState,
     SandboxStatus,
@@ -10,7 +10,7 @@ use podstead::container::{
 use podstead::expand::{ShownWorkload, WorkloadSink};
 use podstead::manifest::ObjectKey;
 use podstead::pod::{ContainerId, ContainerName, NodeName, Pod, PodFullName, PodUid, SourceId};
-use podstead::settings::ConfigStanding;
+use podstead::settings::{ApiConfig, ConfigStanding};
 use podstead::sys::layout::Paths;
 use podstead::telemetry::EventLog;
 use podstead::volume::{NodeFiles, Volumes};
@@ -56,6 +56,11 @@ pub(crate) struct Host {
 impl Host {
     /// Nothing is published yet.
     pub(crate) fn start() -> Self {
+        Self::start_with(&ApiConfig::default())
+    }
+
+    /// As [`Host::start`], with roles and a TLS port.
+    pub(crate) fn start_with(api: &ApiConfig) -> Self {
         let root = tempfile::tempdir().unwrap();
         let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
         std::fs::create_dir_all(&paths.run).unwrap();
@@ -78,6 +83,8 @@ impl Host {
             needs_restart: Vec::new(),
         };
         let (_, config) = tokio::sync::watch::channel(configured);
+        let identity = api.tls_port.map(|_| ServerIdentity::load_or_make(&host.paths.api_identity(), NODE).unwrap());
+        let access = Access::new(api.clone(), None, identity);
         let backend = Backend {
             published: Arc::clone(&host.published),
             events: Arc::clone(&host.events) as Arc<EventLog>,
@@ -93,12 +100,17 @@ impl Host {
             pod_control: Arc::clone(&host.orders) as _,
             expand: None,
             services: Arc::new(podstead::api::services::ServiceView::new(0)),
+            access: Arc::new(access),
             upstream: None,
             started_at: Timestamp::now(),
             now: Timestamp::now,
         };
+        if let Some(port) = api.tls_port {
+            host.tokio.spawn(serve_tls(port, backend.clone()));
+        }
+        let has_roles = !api.roles.is_empty();
         let socket = host.socket();
-        host.tokio.spawn(async move { serve(ApiSocket::bind(&socket, None).unwrap(), backend).await });
+        host.tokio.spawn(async move { serve(ApiSocket::bind(&socket, None, has_roles).unwrap(), backend).await });
         eventually("the socket is served", || std::os::unix::net::UnixStream::connect(host.socket()).ok());
         host
     }

@@ -31,6 +31,21 @@ impl Host {
         })
     }
 
+    /// Sends a request without a body and with these headers instead of the usual ones; returns status code and body.
+    pub(crate) fn send_with(&self, method: &str, uri: &str, headers: &[(&str, &str)]) -> (u16, Value) {
+        self.tokio.block_on(async {
+            let stream = tokio::net::UnixStream::connect(self.socket()).await.unwrap();
+            let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+            tokio::spawn(connection);
+            let request = Request::builder().method(method).uri(uri);
+            let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+            let response = sender.send_request(request.body(Full::new(Bytes::new())).unwrap()).await.unwrap();
+            let code = response.status().as_u16();
+            let bytes = response.into_body().collect().await.unwrap().to_bytes();
+            (code, serde_json::from_slice(&bytes).unwrap_or_else(|_| Value::String(crate::host::text(&bytes))))
+        })
+    }
+
     /// GET that must succeed.
     pub(crate) fn get(&self, uri: &str) -> Value {
         let (code, body) = self.send(Method::GET, uri, "");

@@ -28,7 +28,8 @@ fn bridge(host: &Host) -> SocketAddr {
 }
 
 pub(crate) struct Kubectl<'a> {
-    address: SocketAddr,
+    /// The option that says where the API is.
+    server: String,
     host: &'a Host,
 }
 
@@ -41,14 +42,19 @@ impl<'a> Kubectl<'a> {
             std::io::stderr().write_all(b"no kubectl in PATH: skipped\n").unwrap();
             return None;
         }
-        Some(Self { address: bridge(host), host })
+        Some(Self { server: format!("--server=http://{}", bridge(host)), host })
+    }
+
+    /// With a kubeconfig; `None` where there is no kubectl.
+    pub(crate) fn with_config(host: &'a Host, file: &Path) -> Option<Self> {
+        Self::find(host).map(|found| Self { server: format!("--kubeconfig={}", file.display()), ..found })
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("kubectl");
         // A home of its own: kubectl caches what it discovered.
         command.env("HOME", self.host.root.path()).env_remove("KUBECONFIG").stdin(Stdio::null());
-        command.arg(format!("--server=http://{}", self.address)).args(arguments);
+        command.arg(&self.server).args(arguments);
         command
     }
 
@@ -56,7 +62,7 @@ impl<'a> Kubectl<'a> {
         self.command(arguments).output().unwrap()
     }
 
-    fn run(&self, arguments: &[&str]) -> String {
+    pub(crate) fn run(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments);
         assert!(output.status.success(), "kubectl {arguments:?}: {}", text(&output.stderr));
         text(&output.stdout)

@@ -10,6 +10,7 @@ mod commands;
 mod completion;
 mod configuration;
 mod doctor;
+mod door;
 mod exec;
 mod help;
 mod host;

@@ -16,7 +16,7 @@ use podstead::{
 use podstead::{
     container::{ImageConfig, ProcessUser, ResolvedImage},
     pod::containers::PullPolicy,
-    runtime::{ImageError, ImageRecord, ImageService, PullProgress, PullSecrets},
+    runtime::{ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PrunedImage, PullProgress, PullSecrets},
 };
 use podstead::{
     pod::Revision,
@@ -269,6 +269,9 @@ fn record(reference: &str, digit: char) -> ImageRecord {
         references: vec![reference.into()],
         digest: format!("sha256:{}", digit.to_string().repeat(64)),
         size_bytes: 24 << 20,
+        unique_bytes: 20 << 20,
+        content_bytes: 23 << 20,
+        pinned: digit == '1',
         created_at,
     }
 }
@@ -286,7 +289,7 @@ impl ImageService for StubImages {
         let record = record(reference, '2');
         let digest = record.digest.clone();
         self.images.lock().unwrap().push(record);
-        Ok(ResolvedImage { digest, layers: Vec::new(), config: ImageConfig::default() })
+        Ok(ResolvedImage { digest, layers: Vec::new(), config: ImageConfig::default(), lease: Default::default() })
     }
 
     async fn resolve_user(&self, image: &ResolvedImage, user: &str) -> Result<ProcessUser, ImageError> {
@@ -305,7 +308,41 @@ impl ImageService for StubImages {
         Ok(vec!["localhost/imported:1".into()])
     }
 
-    async fn remove(&self, reference: &str) -> Result<(), ImageError> {
+    async fn prune(&self, all: bool, _: bool) -> Result<PruneReport, ImageError> {
+        let image = |name: &str, kept: Option<&str>| PrunedImage {
+            references: vec![name.to_owned()],
+            digest: format!("sha256:{}", "1".repeat(64)),
+            kept: kept.map(ToOwned::to_owned),
+        };
+        let removed = all.then(|| image("docker.io/library/old:1", None));
+        let images = removed.into_iter().chain([image("docker.io/library/nginx:1.27", Some("pod shop/web"))]).collect();
+        Ok(PruneReport { images, freed_bytes: if all { 3 << 20 } else { 0 }, layers: 0 })
+    }
+
+    async fn pin(&self, reference: &str, pinned: bool) -> Result<(), ImageError> {
+        let mut images = self.images.lock().unwrap();
+        match images.iter_mut().find(|image| image.references.iter().any(|name| name == reference)) {
+            Some(image) => image.pinned = pinned,
+            None => return Err(ImageError::Inspect { reference: reference.into(), reason: "it is not present".into() }),
+        }
+        Ok(())
+    }
+
+    async fn usage(&self) -> Result<ImageUsage, ImageError> {
+        Ok(ImageUsage {
+            images: 1,
+            disk_bytes: 24 << 20,
+            unused_bytes: 0,
+            free_bytes: 1 << 30,
+            all_bytes: 4 << 30,
+            ..ImageUsage::default()
+        })
+    }
+
+    async fn remove(&self, reference: &str, force: bool) -> Result<(), ImageError> {
+        if reference.contains("needed") && !force {
+            return Err(ImageError::Needed { reference: reference.into(), reason: "it is needed (pod shop/web)".into() });
+        }
         let mut images = self.images.lock().unwrap();
         let before = images.len();
         images.retain(|image| !image.references.iter().any(|name| name == reference));

@@ -52,11 +52,12 @@ async fn an_imported_image_is_there_after_a_restart_and_gone_after_removal() {
     assert_eq!((user.uid, user.gid, user.additional_gids), (33, 33, vec![4, 50]));
     assert!(matches!(store.resolve_user(&before, "nobody-here").await, Err(ImageError::NoUser { .. })));
 
-    store.remove("localhost/a:1").await.unwrap();
+    let given = store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
+    store.remove("localhost/a:1", false).await.unwrap();
     assert!(matches!(store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await, Err(ImageError::NeverPull(_))));
-    assert!(store.remove("localhost/a:1").await.is_err());
-    assert_eq!(test.layers(), 2, "layers that were given out stay while the process lives");
-    drop(store);
+    assert!(store.remove("localhost/a:1", false).await.is_err());
+    assert_eq!(test.layers(), 2, "layers that were given out stay as long as somebody has them");
+    drop((given, store));
     drop(test.open());
     assert_eq!(test.layers(), 0);
 }
@@ -68,7 +69,7 @@ async fn a_mounted_layer_stays_although_nothing_names_it() {
     let store = test.open();
     store.import(archive).await.unwrap();
     let image = store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
-    store.remove("localhost/a:1").await.unwrap();
+    store.remove("localhost/a:1", false).await.unwrap();
     drop(store);
     // A process in a mount namespace of its own, as a container is.
     let script = format!(
@@ -172,7 +173,7 @@ async fn an_archive_of_several_images_that_share_layers_brings_all() {
         assert_eq!(names, ["localhost/a:1", "localhost/c:1"]);
         assert_eq!(test.layers(), 2);
         for name in names {
-            store.remove(&name).await.unwrap();
+            store.remove(&name, false).await.unwrap();
         }
         assert_eq!(test.layers(), 0);
     }
@@ -189,7 +190,7 @@ async fn a_layer_that_an_image_has_twice_is_found_twice() {
         let store = test.open();
         store.import(path).await.unwrap();
         assert_eq!(store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap().layers.len(), 3);
-        store.remove("localhost/a:1").await.unwrap();
+        store.remove("localhost/a:1", false).await.unwrap();
     }
 }
 

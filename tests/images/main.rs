@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod archives;
+mod collection;
 mod fake_registry;
 mod hostile_layers;
 mod power_cut;

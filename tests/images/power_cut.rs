@@ -21,15 +21,19 @@ nix::ioctl_write_ptr_bad!(
 const NO_LOG_FLUSH: u32 = 2;
 
 /// A file system in a file, mounted; unmounted when dropped.
-struct Disk {
+pub(crate) struct Disk {
     directory: tempfile::TempDir,
 }
 
 impl Disk {
     fn new() -> Self {
+        Self::of_size(1 << 30)
+    }
+
+    pub(crate) fn of_size(bytes: u64) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let disk = Self { directory };
-        File::create(disk.file()).unwrap().set_len(1 << 30).unwrap();
+        File::create(disk.file()).unwrap().set_len(bytes).unwrap();
         run(Command::new("mkfs.ext4").args(["-q", "-E", "lazy_itable_init=1"]).arg(disk.file()));
         fs::create_dir(disk.mount_point()).unwrap();
         disk.mount();
@@ -40,11 +44,11 @@ impl Disk {
         self.directory.path().join("disk")
     }
 
-    fn mount_point(&self) -> PathBuf {
+    pub(crate) fn mount_point(&self) -> PathBuf {
         self.directory.path().join("mounted")
     }
 
-    fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.mount_point().join("images")
     }
 
@@ -54,19 +58,19 @@ impl Disk {
 
     /// The power goes: from now on nothing reaches the disk, and everything fails.
     #[expect(unsafe_code, reason = "no crate has this ioctl")]
-    fn cut(&self) {
+    pub(crate) fn cut(&self) {
         let root = File::open(self.mount_point()).unwrap();
         // SAFETY: the ioctl reads one integer, which lives during the call.
         unsafe { ext4_shutdown(std::os::fd::AsRawFd::as_raw_fd(&root), &NO_LOG_FLUSH) }.unwrap();
     }
 
     /// It comes back; nobody may have a file open.
-    fn restart(&self) {
+    pub(crate) fn restart(&self) {
         run(Command::new("umount").arg(self.mount_point()));
         self.mount();
     }
 
-    fn open(&self, test: &TestStore) -> Arc<ImageStore> {
+    pub(crate) fn open(&self, test: &TestStore) -> Arc<ImageStore> {
         ImageStore::open(&self.root(), ImageStoreConfig::default(), test.events.clone()).unwrap()
     }
 }
@@ -79,7 +83,7 @@ impl Drop for Disk {
 }
 
 /// Some hundred files of all sizes.
-fn archive(test: &TestStore, name: &str) -> PathBuf {
+pub(crate) fn archive(test: &TestStore, name: &str) -> PathBuf {
     let root = test.path(&format!("root-{name}"));
     for directory in 0..20 {
         let directory = root.join(format!("d{directory}"));
@@ -96,7 +100,7 @@ fn archive(test: &TestStore, name: &str) -> PathBuf {
     )
 }
 
-fn assert_whole(layers: &[PathBuf]) {
+pub(crate) fn assert_whole(layers: &[PathBuf]) {
     let base = &layers[0];
     for directory in 0..20 {
         for file in 0..20_usize {
@@ -112,7 +116,7 @@ fn assert_whole(layers: &[PathBuf]) {
     assert!(fs::metadata(layers[1].join("etc")).unwrap().is_dir());
 }
 
-fn entries(path: &Path) -> usize {
+pub(crate) fn entries(path: &Path) -> usize {
     fs::read_dir(path).unwrap().count()
 }
 
@@ -132,7 +136,7 @@ async fn an_image_that_is_listed_is_whole_after_the_power_went() {
     assert_eq!(test.events.all(), [], "nothing was damaged");
     // A second image of the same base, and a removal.
     store.import(archive(&test, "b")).await.unwrap();
-    store.remove("localhost/a:1").await.unwrap();
+    store.remove("localhost/a:1", false).await.unwrap();
     disk.cut();
     drop(store);
     disk.restart();
@@ -176,20 +180,20 @@ async fn an_image_that_was_being_made_when_the_power_went_is_not_listed_and_leav
         }
         assert_eq!(files(&disk.root().join("staging")), 0);
         match (result, listed.len()) {
-            (Ok(_), 2) => store.remove("localhost/b:1").await.unwrap(),
+            (Ok(_), 2) => store.remove("localhost/b:1", false).await.unwrap(),
             (Ok(_), _) => panic!("what was reported done is gone"),
             (Err(_), 1) => {
                 cut_short += 1;
                 assert_eq!(files(&disk.root().join("layers")), files_of_a, "what nothing names is removed");
             }
-            (Err(_), _) => store.remove("localhost/b:1").await.unwrap(),
+            (Err(_), _) => store.remove("localhost/b:1", false).await.unwrap(),
         }
     }
     assert!(cut_short > 2, "only {cut_short} of 6 cuts came before the end");
 }
 
 /// Files below `path`.
-fn files(path: &Path) -> usize {
+pub(crate) fn files(path: &Path) -> usize {
     let mut count = 0;
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         count += match entry.file_type() {

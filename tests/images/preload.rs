@@ -59,7 +59,7 @@ async fn archives_are_imported_at_start_and_when_they_appear_and_only_once() {
     drop(copy);
     eventually("the copied archive", || async { references(&running.store).await.contains(&"localhost/c:1".to_owned()) }).await;
     // After a restart nothing is imported again, not even what was removed by hand.
-    running.store.remove("localhost/b:1").await.unwrap();
+    running.store.remove("localhost/b:1", true).await.unwrap();
     let imports = running.told(EventType::Normal, "imported");
     assert_eq!(imports, 3);
     let again = Preloaded::start(running.stop().await);

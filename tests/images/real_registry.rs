@@ -16,7 +16,7 @@ use std::process::{Child, Command};
 const HTPASSWD: &str = "me:$2y$05$uq2PYQKkcY9IDGP4vMobYeuxhj7Zue3O9y8scQLuPHtPf8r4VC7Qu\n";
 
 /// A registry on a port that the kernel chose; gone with its last test.
-struct Registry {
+pub(crate) struct Registry {
     process: Child,
     host: String,
     secure: bool,
@@ -48,7 +48,7 @@ impl Authority {
 }
 
 impl Registry {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::start_with(None)
     }
 
@@ -83,11 +83,11 @@ impl Registry {
     }
 
     /// `host/name`
-    fn image(&self, name: &str) -> String {
+    pub(crate) fn image(&self, name: &str) -> String {
         format!("{}/{name}", self.host)
     }
 
-    fn push(&self, archive: &Path, name: &str, options: &[&str]) {
+    pub(crate) fn push(&self, archive: &Path, name: &str, options: &[&str]) {
         let mut skopeo = Command::new("skopeo");
         skopeo.args(["copy", "--quiet", "--insecure-policy", "--dest-tls-verify=false"]).args(options);
         if self.secure {
@@ -113,11 +113,11 @@ impl Registry {
         assert!(answer.contains("201 Created"), "{answer}");
     }
 
-    fn config(&self) -> RegistryConfig {
+    pub(crate) fn config(&self) -> RegistryConfig {
         RegistryConfig { host: self.host.clone(), http: !self.secure, ..Default::default() }
     }
 
-    fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }

@@ -337,7 +337,12 @@ impl Scenario {
         }
         let present = || {
             let config = ImageConfig::default();
-            ImageWork::Present(Box::new(ResolvedImage { digest: String::new(), layers: Vec::new(), config }))
+            ImageWork::Present(Box::new(ResolvedImage {
+                digest: String::new(),
+                layers: Vec::new(),
+                config,
+                lease: Default::default(),
+            }))
         };
         for container in new.containers.iter().filter(|_| self.has_images) {
             memory.container_mut(&container.name).image = present();

@@ -3,9 +3,10 @@
 pub mod channels;
 mod session;
 
+use super::access::Caller;
 use super::failure::ApiFailure;
 use super::published::PublishedPod;
-use super::request::{Peer, Query};
+use super::request::Query;
 use super::respond::Answer;
 use super::upgrade::{WebSocketHandshake, asks_for};
 use super::{Backend, log};
@@ -29,7 +30,13 @@ impl From<&RuntimeError> for ApiFailure {
 
 /// Runs a process in a container. The process is started before the connection is upgraded, so that a failure to start it is an
 /// ordinary answer.
-pub(super) async fn exec(backend: &Backend, peer: Peer, pod: &PublishedPod, query: &Query, request: Request<Incoming>) -> Answer {
+pub(super) async fn exec(
+    backend: &Backend,
+    peer: &Caller,
+    pod: &PublishedPod,
+    query: &Query,
+    request: Request<Incoming>,
+) -> Answer {
     let handshake = handshake(&request)?;
     let args = query.all("command");
     let Some(program) = args.first().cloned() else {
@@ -48,7 +55,13 @@ pub(super) async fn exec(backend: &Backend, peer: Peer, pod: &PublishedPod, quer
 }
 
 /// Connects to the streams of a container.
-pub(super) async fn attach(backend: &Backend, peer: Peer, pod: &PublishedPod, query: &Query, request: Request<Incoming>) -> Answer {
+pub(super) async fn attach(
+    backend: &Backend,
+    peer: &Caller,
+    pod: &PublishedPod,
+    query: &Query,
+    request: Request<Incoming>,
+) -> Answer {
     let handshake = handshake(&request)?;
     let container = running_container(backend, pod, query).await?;
     tracing::info!(pod = %pod.desired.full_name, container = %container.name, %peer, "attach");

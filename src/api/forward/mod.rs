@@ -13,9 +13,10 @@ mod spdy;
 mod spdy_headers;
 
 use super::Backend;
+use super::access::Caller;
 use super::failure::ApiFailure;
 use super::published::PublishedPod;
-use super::request::{Peer, Query};
+use super::request::Query;
 use super::respond::Answer;
 use super::upgrade::{Stream, WebSocketHandshake, asks_for, switch, words};
 use bytes::{Bytes, BytesMut};
@@ -46,7 +47,7 @@ const OUTGOING: usize = 16;
 /// Carries connections to a pod.
 pub(super) async fn forward(
     backend: &Backend,
-    peer: Peer,
+    peer: &Caller,
     pod: &PublishedPod,
     query: &Query,
     request: Request<Incoming>,

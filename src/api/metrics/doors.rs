@@ -1,8 +1,9 @@
 //! The pages for monitoring over TCP, where the configuration asks for it. Reading alone: `/pods` shows manifests and status as the kubelet does
 //! there, and nothing shows logs or Secrets.
 
+use super::super::access::Caller;
 use super::super::dispatch::{answer, refuse};
-use super::super::request::Peer;
+use super::super::request::Connection;
 use super::super::route::Route;
 use super::super::server::{ACCEPT_PAUSE, HEADER_TIMEOUT};
 use super::super::{Backend, respond};
@@ -77,5 +78,5 @@ async fn door(backend: &Backend, request: Request<Incoming>) -> Response<respond
         Some(Route::Pods(None)) if request.uri().path() == "/pods" => request.method() == Method::GET,
         _ => false,
     };
-    if open { answer(backend, Peer::REMOTE, request).await } else { refuse(&request) }
+    if open { answer(backend, &Caller::monitoring(), Connection::Monitoring, request).await } else { refuse(&request) }
 }

@@ -3,14 +3,15 @@
 use super::OutputArgs;
 use crate::client::{Client, ClientError, OWN, Target};
 use crate::output::{OutputFormat, say_nothing_found, write_objects};
-use crate::pods::ServedList;
 use crate::table::{Cell, Table};
 use clap::Args;
 use jiff::Timestamp;
 use podstead_api::show::{age_since, human_size, short_digest};
+use podstead_runtime::ImageUsage;
+use podstead_telemetry::counted;
 use serde::Deserialize;
 use serde_json::Value;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Arguments.
@@ -27,7 +28,16 @@ pub(crate) struct ServedImage {
     references: Vec<String>,
     digest: String,
     size_bytes: u64,
+    unique_bytes: u64,
+    pinned: bool,
     metadata: ServedImageMetadata,
+}
+
+/// The list as served.
+#[derive(Debug, Deserialize)]
+struct ServedImages {
+    items: Vec<Value>,
+    usage: ImageUsage,
 }
 
 #[derive(Debug, Deserialize)]
@@ -37,7 +47,7 @@ struct ServedImageMetadata {
 }
 
 pub(crate) async fn run(args: &ImagesArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
-    let items = client.get::<ServedList>(Target::new(OWN, &["images"])).await?.items;
+    let ServedImages { items, usage } = client.get(Target::new(OWN, &["images"])).await?;
     let format = args.output.output;
     let mut out = io::stdout().lock();
     match format {
@@ -45,19 +55,34 @@ pub(crate) async fn run(args: &ImagesArgs, client: &Client, color: bool) -> anyh
         OutputFormat::Name => {
             let references = items.iter().filter_map(|item| item["references"].as_array()).flatten().filter_map(Value::as_str);
             for reference in references {
-                io::Write::write_all(&mut out, format!("{reference}\n").as_bytes())?;
+                writeln!(out, "{reference}")?;
             }
         }
         OutputFormat::Table | OutputFormat::Wide if items.is_empty() => say_nothing_found(None)?,
         OutputFormat::Table | OutputFormat::Wide => {
             let typed: Result<Vec<ServedImage>, _> = items.into_iter().map(serde_json::from_value).collect();
             let typed = typed.map_err(|source| ClientError::NotUnderstood { source })?;
-            let table = Table::new(vec!["IMAGE", "DIGEST", "SIZE", "AGE"], color);
+            let table = Table::new(vec!["IMAGE", "DIGEST", "SIZE", "UNIQUE", "PINNED", "AGE"], color);
             let mut table = if args.output.no_headers { table.without_headings() } else { table };
             table.write(&mut out, &rows(&typed, format == OutputFormat::Wide, Timestamp::now()))?;
+            // Beside the table, for whoever counts its lines. A closed stderr is not an error.
+            writeln!(io::stderr(), "{}", total(&usage)).ok();
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// States the space of all images: layers that several have count once.
+fn total(usage: &ImageUsage) -> String {
+    let ImageUsage { images, disk_bytes, unused_bytes, free_bytes, all_bytes, .. } = usage;
+    format!(
+        "{}: {} on disk, {} of it unused; {} of {} free",
+        counted(*images, "image"),
+        human_size(*disk_bytes),
+        human_size(*unused_bytes),
+        human_size(*free_bytes),
+        human_size(*all_bytes)
+    )
 }
 
 /// A row for every reference: an image may have several, and one that has none is shown too.
@@ -69,7 +94,9 @@ fn rows(images: &[ServedImage], wide: bool, now: Timestamp) -> Vec<Vec<Cell>> {
         let names = if image.references.is_empty() { &nameless[..] } else { &image.references };
         rows.extend(names.iter().map(|name| {
             let age = age_since(Some(image.metadata.creation_timestamp), now);
-            vec![name.as_str().into(), digest.into(), human_size(image.size_bytes).into(), age.into()]
+            let pinned = if image.pinned { "yes" } else { "no" };
+            let (size, unique) = (human_size(image.size_bytes), human_size(image.unique_bytes));
+            vec![name.as_str().into(), digest.into(), size.into(), unique.into(), pinned.into(), age.into()]
         }));
     }
     rows

@@ -5,7 +5,9 @@ mod progress;
 use super::client::{Client, OWN, Target};
 use super::{Context, get};
 use clap::{Args, Subcommand};
-use podstead_api::{ImportAnswer, ImportRequest, PullLine, PullRequest};
+use podstead_api::show::human_size;
+use podstead_api::{ImportAnswer, ImportRequest, PinRequest, PruneRequest, PullLine, PullRequest};
+use podstead_runtime::PruneReport;
 use progress::Progress;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -35,8 +37,36 @@ enum ImageCommand {
         #[arg(required = true, value_name = "IMAGE")]
         references: Vec<String>,
     },
+    /// Remove images that nothing needs
+    ///
+    /// Images of pods, of the revisions in force and of those that can be restored, preloaded and pinned images stay.
+    Prune {
+        /// Also images that were fetched by hand within 24 hours, or used just now
+        #[arg(long)]
+        all: bool,
+        /// Only show what would be removed, and why the others stay
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Keep an image even if nothing needs it
+    Pin {
+        /// Image name as shown by `podstead image ls`
+        #[arg(required = true, value_name = "IMAGE")]
+        references: Vec<String>,
+    },
+    /// Undo `podstead image pin`
+    Unpin {
+        /// Image name as shown by `podstead image ls`
+        #[arg(required = true, value_name = "IMAGE")]
+        references: Vec<String>,
+    },
     /// Remove an image
+    ///
+    /// Its space is free at once, except layers that other images or running containers have.
     Rm {
+        /// Remove the name of an image that is needed, too; running containers keep their layers
+        #[arg(long)]
+        force: bool,
         /// Image name as shown by `podstead image ls`
         #[arg(required = true, value_name = "IMAGE")]
         references: Vec<String>,
@@ -58,14 +88,43 @@ pub(super) fn run(args: &ImageArgs, context: &Context) -> anyhow::Result<ExitCod
                     pull(&client, reference).await?;
                 }
             }
-            ImageCommand::Rm { references } => {
+            ImageCommand::Prune { all, dry_run } => prune(&client, PruneRequest { all: *all, dry_run: *dry_run }).await?,
+            ImageCommand::Pin { references } => pin(&client, references, true).await?,
+            ImageCommand::Unpin { references } => pin(&client, references, false).await?,
+            ImageCommand::Rm { references, force } => {
                 for reference in references {
-                    client.delete(Target::new(OWN, &["images"]).with("reference", reference)).await?;
+                    let target = Target::new(OWN, &["images"]).with("reference", reference);
+                    client.delete(if *force { target.with("force", "true") } else { target }).await?;
                 }
             }
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+async fn prune(client: &Client, request: PruneRequest) -> anyhow::Result<()> {
+    let report: PruneReport = client.post(Target::new(OWN, &["images", "prune"]), &request).await?;
+    let mut out = io::stdout();
+    for image in &report.images {
+        let name = if image.references.is_empty() { image.digest.clone() } else { image.references.join(", ") };
+        match (&image.kept, request.dry_run) {
+            (Some(reason), true) => writeln!(out, "kept {name}: {reason}")?,
+            (Some(_), false) => {}
+            (None, true) => writeln!(out, "would remove {name}")?,
+            (None, false) => writeln!(out, "removed {name}")?,
+        }
+    }
+    let tense = if request.dry_run { "would free" } else { "freed" };
+    writeln!(out, "{tense} {}", human_size(report.freed_bytes))?;
+    Ok(())
+}
+
+async fn pin(client: &Client, references: &[String], pinned: bool) -> anyhow::Result<()> {
+    for reference in references {
+        let request = PinRequest { reference: reference.clone(), pinned };
+        let _status: serde_json::Value = client.post(Target::new(OWN, &["images", "pin"]), &request).await?;
+    }
+    Ok(())
 }
 
 async fn import(client: &Client, path: &std::path::Path) -> anyhow::Result<()> {

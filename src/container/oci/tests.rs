@@ -17,7 +17,12 @@ fn container() -> ContainerSpec {
         attempt: 0,
         hash: "h".into(),
         image_ref: "nginx".into(),
-        image: ResolvedImage { digest: "sha256:0".into(), layers: Vec::new(), config: Default::default() },
+        image: ResolvedImage {
+            digest: "sha256:0".into(),
+            layers: Vec::new(),
+            config: Default::default(),
+            lease: Default::default(),
+        },
         args: vec!["/bin/sh".into(), "-c".into(), "sleep 1".into()],
         env: vec!["PATH=/usr/bin:/bin".into()],
         cwd: "/work".into(),

@@ -48,6 +48,11 @@ pub(super) fn of_claim_templates(templates: &[PersistentVolumeClaim], allow: &Al
     if allow.persistent_volumes() { Vec::new() } else { (0..templates.len()).map(made).collect() }
 }
 
+/// Reports whether a pod has access to the host beyond that of a pod under `allow: {}`. Its namespace and images do not matter.
+pub fn needs_host_access(pod: &Pod, namespace: &str) -> bool {
+    !of_pod(pod, namespace, &Allow::default()).is_empty()
+}
+
 /// The same for a pod, defaulted or as written.
 pub(super) fn of_pod(pod: &Pod, namespace: &str, allow: &Allow) -> Vec<FieldProblem> {
     let mut found = of_namespace(namespace, allow);

@@ -14,6 +14,7 @@ const SOURCES: &[&str] = &[
     "src/settings/upstream.rs",
     "src/settings/pressure.rs",
     "src/settings/user_namespaces.rs",
+    "src/settings/api.rs",
     "src/config/images.rs",
     "src/config/source/written.rs",
     "src/settings/allow.rs",
@@ -30,6 +31,7 @@ const ROOT: &str = "WrittenConfig";
 /// Links to further documentation.
 const MORE: &[(&str, &str)] = &[
     ("ageKeyFile", "[encrypted manifests](encrypted-manifests.md)"),
+    ("api", "[use kubectl](../how-to/kubectl.md)"),
     ("cdiSpecDirs", "[devices](devices.md)"),
     ("images", "[what an image may take](config.md#what-an-image-may-take)"),
     ("labels", "[variables](config.md#variables)"),

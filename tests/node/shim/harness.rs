@@ -105,7 +105,12 @@ impl Host {
     }
 
     pub(super) fn image(&self) -> ResolvedImage {
-        ResolvedImage { digest: "sha256:test".to_owned(), layers: vec![self.layer()], config: ImageConfig::default() }
+        ResolvedImage {
+            digest: "sha256:test".to_owned(),
+            layers: vec![self.layer()],
+            config: ImageConfig::default(),
+            lease: Default::default(),
+        }
     }
 
     pub(super) fn pod(&self, name: &str) -> SandboxSpec {

@@ -1,0 +1,193 @@
+//! Reviews of oneself: `kubectl auth can-i`, `can-i --list` and `whoami`, answered by the rules that requests are checked by.
+
+use super::access::{Attributes, Caller, Grants, Need, Verb};
+use super::failure::ApiFailure;
+use super::protobuf::{self, Kind, Message};
+use super::respond::{self, Answer};
+use super::{Backend, dispatch};
+use bytes::Bytes;
+use podstead_settings::Role;
+use serde_json::{Value, json};
+
+/// A kind of review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Review {
+    /// May I do this?
+    Access,
+    /// What may I do in a namespace?
+    Rules,
+    /// Who am I?
+    Oneself,
+}
+
+impl Review {
+    /// Its plural.
+    pub(super) const fn plural(self) -> &'static str {
+        match self {
+            Self::Access => "selfsubjectaccessreviews",
+            Self::Rules => "selfsubjectrulesreviews",
+            Self::Oneself => "selfsubjectreviews",
+        }
+    }
+
+    /// Its group.
+    pub(super) const fn group(self) -> &'static str {
+        match self {
+            Self::Access | Self::Rules => "authorization.k8s.io",
+            Self::Oneself => "authentication.k8s.io",
+        }
+    }
+
+    /// The review of that plural in a group.
+    pub(super) fn named(group: &str, plural: &str) -> Option<Self> {
+        [Self::Access, Self::Rules, Self::Oneself].into_iter().find(|review| review.group() == group && review.plural() == plural)
+    }
+
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Access => "SelfSubjectAccessReview",
+            Self::Rules => "SelfSubjectRulesReview",
+            Self::Oneself => "SelfSubjectReview",
+        }
+    }
+
+    const fn message(self) -> &'static Message {
+        match self {
+            Self::Access => &ACCESS_REVIEW,
+            Self::Rules => &RULES_REVIEW,
+            Self::Oneself => &REVIEW,
+        }
+    }
+}
+
+// Numbers of `k8s.io/api/authorization/v1/generated.proto`.
+static RESOURCE_ATTRIBUTES: Message = Message(&[
+    (1, "namespace", Kind::Text),
+    (2, "verb", Kind::Text),
+    (3, "group", Kind::Text),
+    (4, "version", Kind::Text),
+    (5, "resource", Kind::Text),
+    (6, "subresource", Kind::Text),
+    (7, "name", Kind::Text),
+]);
+static PATH_ATTRIBUTES: Message = Message(&[(1, "path", Kind::Text), (2, "verb", Kind::Text)]);
+static ACCESS_SPEC: Message = Message(&[
+    (1, "resourceAttributes", Kind::Message(&RESOURCE_ATTRIBUTES)),
+    (2, "nonResourceAttributes", Kind::Message(&PATH_ATTRIBUTES)),
+]);
+static ACCESS_REVIEW: Message = Message(&[(2, "spec", Kind::Message(&ACCESS_SPEC))]);
+static RULES_SPEC: Message = Message(&[(1, "namespace", Kind::Text)]);
+static RULES_REVIEW: Message = Message(&[(2, "spec", Kind::Message(&RULES_SPEC))]);
+static REVIEW: Message = Message(&[]);
+
+/// Answers a review. `content_type` is that of the body.
+pub(super) fn review(
+    backend: &Backend,
+    caller: &Caller,
+    review: Review,
+    version: &str,
+    content_type: &str,
+    body: &Bytes,
+) -> Answer {
+    let unread = |error: &dyn std::fmt::Display| ApiFailure::bad_request(format!("invalid request body: {error}"));
+    let asked = if protobuf::is_protobuf(content_type) {
+        protobuf::read(body, review.message()).map_err(|error| unread(&error))?
+    } else {
+        serde_json::from_slice(body).map_err(|error| unread(&error))?
+    };
+    let grants = backend.access.grants(caller);
+    let spec = &asked["spec"];
+    let status = match review {
+        Review::Access => access_status(backend, &grants, spec),
+        Review::Rules => rules(&grants, spec["namespace"].as_str().unwrap_or("default")),
+        Review::Oneself => json!({"userInfo": user_info(backend, caller, &grants)}),
+    };
+    let mut answer = json!({
+        "kind": review.kind(),
+        "apiVersion": format!("{}/{version}", review.group()),
+        "metadata": {},
+        "status": status,
+    });
+    if review != Review::Oneself {
+        answer["spec"] = spec.clone();
+    }
+    respond::created(&answer)
+}
+
+fn access_status(backend: &Backend, grants: &Grants, spec: &Value) -> Value {
+    let asked = &spec["resourceAttributes"];
+    if !asked.is_object() {
+        // Paths that are no resource are open to every role but the pages of all pods.
+        let path = spec["nonResourceAttributes"]["path"].as_str().unwrap_or_default();
+        let is_page = ["/metrics", "/stats", "/pods"].iter().any(|page| path.starts_with(page));
+        let need = if is_page { Need::Role(Role::View) } else { Need::AnyRole };
+        return json!({"allowed": grants.meet(need, None)});
+    }
+    let text = |field: &str| asked[field].as_str().unwrap_or_default();
+    let some = |field: &str| asked[field].as_str().filter(|text| !text.is_empty());
+    let attributes = |verb| Attributes {
+        verb,
+        group: text("group"),
+        resource: text("resource"),
+        subresource: text("subresource"),
+        namespace: some("namespace"),
+        name: some("name"),
+    };
+    let need = match Verb::named(text("verb")) {
+        Some(verb) => Need::of(&attributes(verb), dispatch::has_host_access(backend, &attributes(verb))),
+        None => Need::Role(Role::Admin),
+    };
+    match (grants.meet(need, some("namespace")), need) {
+        (true, _) => json!({"allowed": true}),
+        (false, Need::Role(role)) => json!({"allowed": false, "reason": format!("it needs role {role}")}),
+        (false, Need::AnyRole) => json!({"allowed": false, "reason": "it needs a role"}),
+    }
+}
+
+/// Rules in a namespace, for people: requests are checked one by one.
+fn rules(grants: &Grants, namespace: &str) -> Value {
+    let rule =
+        |verbs: &[&str], groups: &[&str], resources: &[&str]| json!({"verbs": verbs, "apiGroups": groups, "resources": resources});
+    let reading = ["get", "list", "watch"];
+    let objects = [
+        "pods",
+        "configmaps",
+        "secrets",
+        "services",
+        "persistentvolumeclaims",
+        "replicationcontrollers",
+        "deployments",
+        "replicasets",
+        "statefulsets",
+        "daemonsets",
+        "jobs",
+        "cronjobs",
+    ];
+    let resource_rules = match grants.role_in(Some(namespace)) {
+        None => Vec::new(),
+        Some(Role::View) => vec![rule(&reading, &["*"], &["*"])],
+        Some(Role::Edit) => vec![
+            rule(&reading, &["*"], &["*"]),
+            rule(&["create", "update", "patch", "delete"], &["", "apps", "batch"], &objects),
+            rule(&["create"], &[""], &["pods/exec", "pods/attach", "pods/portforward"]),
+            rule(&["create"], &[crate::route::OWN_GROUP], &["sources/sync", "cronjobs/run"]),
+        ],
+        Some(Role::Admin) => vec![rule(&["*"], &["*"], &["*"])],
+    };
+    json!({
+        "resourceRules": resource_rules,
+        "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/api", "/apis", "/openapi", "/version", "/healthz", "/readyz"]}],
+        "incomplete": false,
+    })
+}
+
+fn user_info(backend: &Backend, caller: &Caller, grants: &Grants) -> Value {
+    let access = &backend.access;
+    let role = grants.highest().map_or("none", Role::as_str);
+    json!({
+        "username": format!("user:{}", access.user_name(caller.uid)),
+        "uid": caller.uid.to_string(),
+        "groups": access.group_names(&caller.gids),
+        "extra": {"podstead.dev/role": [role]},
+    })
+}

@@ -1,0 +1,162 @@
+//! The TLS port for kubectl: on 127.0.0.1 and ::1, for clients with a token.
+//!
+//! A connection is greeted first: a few at one time, which have seconds for handshake and first request. With a valid token it is one of the established
+//! ones, so that clients without a token cannot keep those with one away.
+
+use super::Backend;
+use super::access::{Caller, check_origin};
+use super::dispatch::answer;
+use super::failure::ApiFailure;
+use super::request::{Connection, Counted};
+use super::respond::{self, Body};
+use super::server::ACCEPT_PAUSE;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, header};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use podstead_sys_async::tcp_listener;
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+/// Connections that have shown no valid token yet.
+const MAX_GREETINGS: usize = 16;
+/// Connections with a valid token. Each watch, log or exec holds one.
+const MAX_CONNECTIONS: usize = 64;
+/// Longest time for a handshake, and for the head of a request; also how long an idle connection is kept.
+const GREETING: Duration = Duration::from_secs(5);
+/// Largest head of a request; an exec with a long command is the biggest.
+const MAX_HEAD_BYTES: usize = 128 << 10;
+/// Pause before an address that cannot be had is tried again.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// Serves the API at `port` of both loopback addresses until the future is dropped. Without a certificate it serves nothing.
+pub async fn serve_tls(port: u16, backend: Backend) -> Infallible {
+    let Some(acceptor) = backend.access.server().map(|server| TlsAcceptor::from(Arc::clone(&server.tls))) else {
+        return std::future::pending().await;
+    };
+    let port = Arc::new(Port {
+        backend,
+        acceptor,
+        greetings: Arc::new(Semaphore::new(MAX_GREETINGS)),
+        connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+        number: port,
+    });
+    let v6 = Arc::clone(&port).serve(IpAddr::V6(Ipv6Addr::LOCALHOST));
+    let v4 = Arc::clone(&port).serve(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    // Neither ends.
+    tokio::select! {
+        never = v4 => match never {},
+        never = v6 => match never {},
+    }
+}
+
+struct Port {
+    backend: Backend,
+    acceptor: TlsAcceptor,
+    greetings: Arc<Semaphore>,
+    connections: Arc<Semaphore>,
+    number: u16,
+}
+
+/// Permit of a connection.
+enum Seat {
+    /// No valid token was seen.
+    Greeting(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit),
+    /// A valid token was seen.
+    Established(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit),
+}
+
+impl Port {
+    async fn serve(self: Arc<Self>, address: IpAddr) -> Infallible {
+        let address = SocketAddr::new(address, self.number);
+        let listener = tcp_listener::listen(address, RETRY, |error| {
+            tracing::warn!(%address, %error, "cannot listen for API requests; retrying");
+        })
+        .await;
+        tracing::info!(%address, "serving the API over TLS");
+        let mut connections = JoinSet::new();
+        loop {
+            while connections.try_join_next().is_some() {}
+            self.accept(&listener, &mut connections).await;
+        }
+    }
+
+    async fn accept(self: &Arc<Self>, listener: &TcpListener, connections: &mut JoinSet<()>) {
+        let Ok(greeting) = Arc::clone(&self.greetings).acquire_owned().await else { return std::future::pending().await };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let port = Arc::clone(self);
+                connections.spawn(async move { port.connection(stream, Seat::Greeting(greeting)).await });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a TLS connection to the API");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+
+    async fn connection(self: Arc<Self>, stream: TcpStream, seat: Seat) {
+        // Small answers would wait for the acknowledgement of others.
+        stream.set_nodelay(true).ok();
+        let stream = match tokio::time::timeout(GREETING, self.acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake with the API failed"),
+            Err(_) => return tracing::debug!("a TLS handshake with the API took too long"),
+        };
+        let seat = Arc::new(Mutex::new(seat));
+        let port = Arc::clone(&self);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (port, seat) = (Arc::clone(&port), Arc::clone(&seat));
+            let mut request = request;
+            request.extensions_mut().insert(Counted(Arc::clone(&seat) as _));
+            async move { Ok::<_, Infallible>(port.request(&seat, request).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(GREETING)
+            .max_buf_size(MAX_HEAD_BYTES)
+            .serve_connection(TokioIo::new(stream), service)
+            .with_upgrades();
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a TLS connection to the API ended early");
+        }
+    }
+
+    async fn request(&self, seat: &Mutex<Seat>, request: Request<Incoming>) -> Response<Body> {
+        match self.admit(seat, &request) {
+            Ok(caller) => answer(&self.backend, &caller, Connection::Tls, request).await,
+            Err(failure) => {
+                let mut response = respond::failure(&failure);
+                // Whoever has no token does not keep a connection either.
+                response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+                response
+            }
+        }
+    }
+
+    /// The client, if its request has a valid token; then its connection is an established one.
+    fn admit(&self, seat: &Mutex<Seat>, request: &Request<Incoming>) -> Result<Caller, ApiFailure> {
+        check_origin(request.method(), request.headers(), self.backend.node.as_str())?;
+        let caller = self.backend.access.caller_of(bearer(request).unwrap_or_default())?;
+        let mut seat = seat.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Seat::Greeting(_) = *seat {
+            let permit = Arc::clone(&self.connections).try_acquire_owned();
+            let too_many = |_| ApiFailure::too_many(format!("too many connections: the limit is {MAX_CONNECTIONS}"));
+            *seat = Seat::Established(permit.map_err(too_many)?);
+        }
+        Ok(caller)
+    }
+}
+
+/// The token of `Authorization: Bearer`.
+fn bearer(request: &Request<Incoming>) -> Option<&str> {
+    let (scheme, token) = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}

@@ -1,0 +1,190 @@
+//! The TLS port: tokens, roles, the real kubectl with a kubeconfig of podstead, and clients that nobody wants.
+
+use crate::host::{Host, NODE, eventually, text};
+use crate::kubectl::Kubectl;
+use podstead::settings::{Account, ApiConfig, Role, api::WrittenRole};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A port that is free now.
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// A host with a TLS port.
+struct Door {
+    host: Host,
+    port: u16,
+}
+
+impl Door {
+    fn open(roles: Vec<WrittenRole>) -> Self {
+        let port = free_port();
+        let host = Host::start_with(&ApiConfig { tls_port: Some(port), roles });
+        eventually("the port is open", || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok());
+        Self { host, port }
+    }
+
+    /// A kubeconfig in a file.
+    fn kubeconfig(&self, options: &[&str]) -> PathBuf {
+        let text = self.host.run(&[&["kubeconfig"], options].concat());
+        let file = self.host.root.path().join(format!("kubeconfig{}", options.concat().replace(['/', '='], "")));
+        std::fs::write(&file, text).unwrap();
+        file
+    }
+
+    fn token(&self, options: &[&str]) -> String {
+        let credential: Value = serde_json::from_str(&self.host.run(&[&["credential"], options].concat())).unwrap();
+        assert_eq!(credential["apiVersion"], "client.authentication.k8s.io/v1beta1");
+        credential["status"]["token"].as_str().unwrap().to_owned()
+    }
+
+    /// A connection that trusts the pinned certificate and nothing else.
+    fn connect(&self) -> rustls::StreamOwned<rustls::ClientConnection, TcpStream> {
+        let access = self.host.get("/apis/podstead.dev/v1alpha1/access");
+        let pem = access["tls"]["certificate"].as_str().unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = builder.with_root_certificates(roots).with_no_client_auth();
+        let name = ServerName::try_from(format!("{NODE}.podstead")).unwrap();
+        let client = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+        let tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
+        tcp.set_read_timeout(Some(crate::host::PATIENCE)).unwrap();
+        rustls::StreamOwned::new(client, tcp)
+    }
+
+    /// Sends a request with these lines of a head; returns the answer's code and body.
+    fn ask(&self, request: &str, head: &[&str]) -> (u16, String) {
+        let mut stream = self.connect();
+        let head = head.iter().map(|line| format!("{line}\r\n")).collect::<String>();
+        write!(stream, "{request} HTTP/1.1\r\nConnection: close\r\n{head}\r\n").unwrap();
+        let mut answer = Vec::new();
+        // The end of the stream may be an unclean one.
+        stream.read_to_end(&mut answer).ok();
+        let answer = text(&answer);
+        let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default();
+        (code, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+    }
+}
+
+#[test]
+fn kubectl_works_with_printed_kubeconfig() {
+    let door = Door::open(Vec::new());
+    door.host.publish_running("default", "web");
+    let config = door.kubeconfig(&[]);
+    let content = std::fs::read_to_string(&config).unwrap();
+    assert!(!content.contains("token") && !content.contains("PRIVATE"), "{content}");
+    let Some(kubectl) = Kubectl::with_config(&door.host, &config) else { return };
+    assert_eq!(kubectl.run(&["get", "pods"]), door.host.run(&["get", "pods"]));
+    assert_eq!(kubectl.run(&["auth", "can-i", "create", "pods/exec"]).trim(), "yes");
+    let reading = Kubectl::with_config(&door.host, &door.kubeconfig(&["--role=view"])).unwrap();
+    assert_eq!(reading.run(&["get", "pods", "-o", "name"]), "pod/web-edge\n");
+    let may_not = reading.output(&["auth", "can-i", "create", "pods"]);
+    assert_eq!((may_not.status.code(), text(&may_not.stdout).lines().next()), (Some(1), Some("no - it needs role edit")));
+    let refused = reading.output(&["exec", "web-edge", "--", "echo", "hello"]);
+    assert!(text(&refused.stderr).contains("it needs role edit"), "{}", text(&refused.stderr));
+    assert!(reading.run(&["auth", "can-i", "--list"]).contains("[get list watch]"));
+}
+
+#[test]
+fn nothing_is_answered_without_valid_token() {
+    let door = Door::open(Vec::new());
+    let host = format!("Host: 127.0.0.1:{}", door.port);
+    let (token, other) = (door.token(&[]), Door::open(Vec::new()).token(&[]));
+    let forged = format!("{}{}", if token.starts_with('0') { "1" } else { "0" }, &token[1..]);
+    for path in ["/version", "/healthz", "/api", "/metrics", "/api/v1/pods", "/apis/podstead.dev/v1alpha1/access", "/nowhere"] {
+        for authorization in [
+            "Accept: */*".to_owned(),
+            "Authorization: Bearer".to_owned(),
+            "Authorization: Basic cm9vdDpyb290".to_owned(),
+            format!("Authorization: Bearer {other}"),
+            format!("Authorization: Bearer {forged}"),
+            format!("Authorization: Bearer {}", "a".repeat(60_000)),
+        ] {
+            let (code, body) = door.ask(&format!("GET {path}"), &[&host, &authorization]);
+            assert_eq!(code, 401, "{path}: {body}");
+        }
+    }
+    let authorization = format!("Authorization: Bearer {token}");
+    assert_eq!(door.ask("GET /version", &[&host, &authorization]).0, 200);
+    // A token does not make tokens.
+    let body = ["Content-Type: application/json", "Content-Length: 0"];
+    let request = "POST /apis/podstead.dev/v1alpha1/credentials";
+    assert_eq!(door.ask(request, &[&[host.as_str(), &authorization][..], &body].concat()).0, 403);
+}
+
+#[test]
+fn pages_of_others_are_refused() {
+    let door = Door::open(Vec::new());
+    let authorization = format!("Authorization: Bearer {}", door.token(&[]));
+    let own = format!("127.0.0.1:{}", door.port);
+    for (host, origin, code) in [
+        (own.as_str(), None, 200),
+        (&own, Some(format!("https://{own}")), 200),
+        (&own, Some("https://evil.example".to_owned()), 403),
+        (&own, Some("null".to_owned()), 403),
+        ("evil.example", None, 403),
+        ("edge.podstead", None, 200),
+    ] {
+        let lines = [format!("Host: {host}"), origin.map_or_else(String::new, |origin| format!("Origin: {origin}"))];
+        let mut head: Vec<&str> = lines.iter().map(String::as_str).filter(|line| !line.is_empty()).collect();
+        head.push(&authorization);
+        assert_eq!(door.ask("GET /version", &head).0, code, "{head:?}");
+    }
+    // Also on the socket, which ssh makes a port of a laptop.
+    let (code, body) = door.host.send_with("GET", "/version", &[("host", "evil.example")]);
+    assert_eq!((code, &body["reason"]), (403, &json!("Forbidden")));
+}
+
+#[test]
+fn user_without_role_is_told_who_has_one() {
+    let group = WrittenRole { role: Role::View, groups: vec![Account::Id(4_000_000)], users: Vec::new(), namespaces: Vec::new() };
+    let door = Door::open(vec![group]);
+    door.host.publish_running("default", "web");
+    std::fs::set_permissions(door.host.root.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let as_nobody = |gid: u32| {
+        let mut command = door.host.command(&["get", "pods", "-o", "name"]);
+        command.uid(65_534).gid(gid);
+        command.output().unwrap()
+    };
+    let refused = text(&as_nobody(65_534).stderr);
+    assert!(refused.contains("has no role at this host (api.roles: view for group 4000000)"), "{refused}");
+    assert_eq!(text(&as_nobody(4_000_000).stdout), "pod/web-edge\n", "a member of the group");
+}
+
+#[test]
+fn crowd_without_tokens_keeps_nobody_away() {
+    let door = Door::open(Vec::new());
+    let (host, authorization) = (format!("Host: 127.0.0.1:{}", door.port), format!("Authorization: Bearer {}", door.token(&[])));
+    // Whoever has shown a token goes on: a watch sees what happens while the crowd is there.
+    let mut watch = door.connect();
+    write!(watch, "GET /api/v1/pods?watch=true HTTP/1.1\r\n{host}\r\n{authorization}\r\n\r\n").unwrap();
+    watch.read_exact(&mut [0; 15]).unwrap();
+    // They say nothing, or not enough.
+    let crowd: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect((Ipv4Addr::LOCALHOST, door.port)).unwrap()).collect();
+    for mut stream in crowd.iter().step_by(3) {
+        // Some are closed already.
+        stream.write_all(b"\x16\x03\x01\x02\x00").ok();
+    }
+    door.host.publish_running("default", "web");
+    let mut seen = Vec::new();
+    while !text(&seen).contains("web-edge") {
+        let mut piece = [0; 4096];
+        let length = watch.read(&mut piece).unwrap();
+        assert_ne!(length, 0, "the watch ended");
+        seen.extend(&piece[..length]);
+    }
+    // A new client waits for those before it at most.
+    drop(crowd);
+    assert_eq!(door.ask("GET /version", &[&host, &authorization]).0, 200);
+}
