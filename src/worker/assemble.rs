@@ -99,7 +99,10 @@ impl Start<'_> {
         let pod = &self.desired.pod;
         let name = &self.definition.name;
         let (_, container) = containers::find(pod, name.as_str()).ok_or_else(|| AssembleError::NoContainer(name.to_string()))?;
-        let facts = EnvFacts { service_variables: services.service_variables.of_pod(pod).await, ..self.facts(services) };
+        let facts = EnvFacts {
+            service_variables: services.service_variables.of_pod(pod, &self.desired.source).await,
+            ..self.facts(services)
+        };
         let files = services.volumes.env_files(self.desired, env::env_files(container)).await.map_err(AssembleError::EnvFiles)?;
         let environment = env::container_environment(pod, container, self.objects.seen_by(&self.desired.source), &files, &facts)
             .map_err(AssembleError::Environment)?;

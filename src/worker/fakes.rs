@@ -12,7 +12,7 @@ use podstead_pod::files::VolumeFiles;
 use podstead_pod::host_files::NetworkDns;
 use podstead_pod::objects::Objects;
 use podstead_pod::storage::StorageUsage;
-use podstead_pod::{ContainerName, DesiredPod, Pod, PodUid};
+use podstead_pod::{ContainerName, DesiredPod, Pod, PodUid, SourceId};
 use podstead_runtime::{
     ImageError, ImageRecord, ImageService, ImageUsage, NetworkError, PodNetwork, PodNetworkStatus, PruneReport, PullProgress,
     PullSecrets,
@@ -381,7 +381,7 @@ pub struct NoServices;
 
 #[async_trait]
 impl ServiceVariables for NoServices {
-    async fn of_pod(&self, _pod: &Pod) -> Vec<(String, String)> {
+    async fn of_pod(&self, _pod: &Pod, _source: &SourceId) -> Vec<(String, String)> {
         Vec::new()
     }
 }

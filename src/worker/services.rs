@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use podstead_mux::ObjectView;
 use podstead_pod::env::EnvFacts;
 use podstead_pod::objects::FingerprintKey;
-use podstead_pod::{Pod, PodUid};
+use podstead_pod::{Pod, PodUid, SourceId};
 use podstead_probe::Probes;
 use podstead_runtime::{ImageService, PodNetwork, Runtime};
 use podstead_status::PodStatusSink;
@@ -36,8 +36,8 @@ impl Incarnations for podstead_mux::MuxHandle {
 /// Variables with the addresses of Services.
 #[async_trait]
 pub trait ServiceVariables: Send + Sync + fmt::Debug + 'static {
-    /// Those of a pod. Waits until the Services that came with it have their addresses.
-    async fn of_pod(&self, pod: &Pod) -> Vec<(String, String)>;
+    /// Those of a pod of `source`. Waits until the Services that came with it have their addresses.
+    async fn of_pod(&self, pod: &Pod, source: &SourceId) -> Vec<(String, String)>;
 }
 
 /// Everything that a worker works with. One for all workers.

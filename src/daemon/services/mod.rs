@@ -160,7 +160,7 @@ impl Steward {
         self.record(&plan.grants).map_err(TurnError::Record)?;
         self.allocated.send_replace(Arc::new(Allocated {
             of: Some(Arc::clone(objects)),
-            definitions: plan.definitions().cloned().collect(),
+            services: plan.sourced().map(|(source, service)| (source.clone(), service.clone())).collect(),
             grants: plan.grants.clone(),
         }));
         self.remove_names(&plan.names);

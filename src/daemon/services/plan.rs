@@ -138,9 +138,9 @@ impl Plan {
         before.next(self.served.iter().map(|(service, endpoints)| (&service.definition, endpoints)), &self.grants)
     }
 
-    /// The Services that are served.
-    pub(super) fn definitions(&self) -> impl Iterator<Item = &Definition> {
-        self.served.iter().map(|(service, _)| &service.definition)
+    /// The Services that are served, with their sources.
+    pub(super) fn sourced(&self) -> impl Iterator<Item = (&SourceId, &Definition)> {
+        self.served.iter().map(|(service, _)| (&service.source, &service.definition))
     }
 
     /// Services and their EndpointSlices as the API has them.
@@ -283,6 +283,7 @@ fn completed(service: &SourcedService, grant: Option<&Grant>, host: &[IpAddr]) -
 
 #[cfg(test)]
 mod tests {
+    use super::super::variables::Allocated;
     use super::*;
     use podstead_pod::PodUid;
     use podstead_pod::objects::{NetworkKind, ObjectKind, ObjectName as Name};
@@ -393,6 +394,20 @@ mod tests {
         // Its own pod may have it.
         let own = objects(&["site", "guest!"], Vec::new(), &[("guest", "redis")]);
         assert_eq!(behind(&plan(&own, &pods(&[("guest", "redis")]), &Grants::new())), [expected("redis", &["redis"])]);
+    }
+
+    #[test]
+    fn variables_of_restricted_service_reach_no_others() {
+        let objects = objects(&["site", "guest!"], Vec::new(), &[("site", "web"), ("guest", "trap")]);
+        let plan = plan(&objects, &pods(&[]), &Grants::new());
+        let services = plan.sourced().map(|(source, service)| (source.clone(), service.clone())).collect();
+        let allocated = Allocated { of: Some(Arc::new(objects)), services, grants: plan.grants.clone() };
+        let hosts = |source: &str| {
+            let variables = allocated.variables("default", &SourceId::new(source), true);
+            variables.into_iter().map(|(name, _)| name).filter(|name| name.ends_with("_SERVICE_HOST")).collect::<Vec<_>>()
+        };
+        assert_eq!(hosts("site"), ["WEB_SERVICE_HOST"]);
+        assert_eq!(hosts("guest"), ["TRAP_SERVICE_HOST"]);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use podstead_mux::ObjectView;
-use podstead_pod::Pod;
-use podstead_pod::objects::Objects;
+use podstead_pod::objects::{NetworkKind, ObjectKind, Objects};
+use podstead_pod::{Pod, SourceId};
 use podstead_service::allocate::Grants;
 use podstead_service::definition::Definition;
 use podstead_service::environment;
@@ -21,8 +21,21 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 pub(super) struct Allocated {
     /// The view that they are from; `None` before the first turn.
     pub(super) of: Option<Arc<Objects>>,
-    pub(super) definitions: Vec<Definition>,
+    /// With their sources.
+    pub(super) services: Vec<(SourceId, Definition)>,
     pub(super) grants: Grants,
+}
+
+impl Allocated {
+    /// Variables for a pod. Services of sources that are apart from its own, and not shared with it, are left out: nobody may lead the clients
+    /// of others to pods of their own.
+    pub(super) fn variables(&self, namespace: &str, source: &SourceId, has_links: bool) -> Vec<(String, String)> {
+        let Some(objects) = &self.of else { return Vec::new() };
+        let kind = ObjectKind::Network(NetworkKind::Service);
+        let is_reached = |owner: &SourceId, name: &str| objects.sharing().may_use(source, owner, kind, name);
+        let reached = self.services.iter().filter(|(owner, service)| is_reached(owner, &service.name.name));
+        environment::variables(reached.map(|(_, service)| service), &self.grants, namespace, has_links)
+    }
 }
 
 /// Answers for containers.
@@ -34,7 +47,7 @@ pub(crate) struct Variables {
 
 #[async_trait]
 impl ServiceVariables for Variables {
-    async fn of_pod(&self, pod: &Pod) -> Vec<(String, String)> {
+    async fn of_pod(&self, pod: &Pod, source: &SourceId) -> Vec<(String, String)> {
         let mut allocated = self.allocated.clone();
         let present = self.objects.get();
         let is_heard = |allocated: &Arc<Allocated>| allocated.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, &present));
@@ -49,8 +62,7 @@ impl ServiceVariables for Variables {
         if heard.await.is_err() {
             tracing::warn!(pod = pod.metadata.name, "Services have no addresses yet: the container may lack their variables");
         }
-        let Allocated { definitions, grants, .. } = &**allocated.borrow();
         let has_links = pod.spec.as_ref().and_then(|spec| spec.enable_service_links) != Some(false);
-        environment::variables(definitions, grants, &ObjectName::of(&pod.metadata).namespace, has_links)
+        allocated.borrow().variables(&ObjectName::of(&pod.metadata).namespace, source, has_links)
     }
 }
