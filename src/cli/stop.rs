@@ -16,7 +16,7 @@ use podstead_config::Config;
 use podstead_config::last_valid::Loaded;
 use podstead_container::ObservedPod;
 use podstead_container::cgroup::Cgroups;
-use podstead_network::{self as network, CniLinks, CniNetwork, HostOrLoopback};
+use podstead_network::{self as network, CniLinks, CniNetwork, HostOrLoopback, NoPolicies};
 use podstead_runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use podstead_runtime::{NetworkError, PodNetwork as _, Runtime};
 use podstead_sys::pidfd;
@@ -104,7 +104,7 @@ pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode
 async fn disconnect(config: &Config) -> Vec<String> {
     let (pokes, mut ends) = mpsc::unbounded_channel();
     let events = Arc::new(EventLog::new(0, Timestamp::now));
-    let links = CniLinks { paths: config.paths.clone(), config: config.network.clone(), events, names: None, pokes };
+    let links = CniLinks { paths: config.paths.clone(), config: config.network.clone(), events, names: None, policies: Arc::new(NoPolicies::default()), pokes };
     let plugins = CniNetwork::open(links, Arc::new(HostOrLoopback)).await;
     let mut troubles = Vec::new();
     for uid in plugins.connected() {

@@ -29,7 +29,7 @@ use podstead_container::protocol::LogLimits;
 use podstead_expand::{ExpandLinks, ExpandTask, Observations};
 use podstead_image::{ImageStore, ImageStoreConfig};
 use podstead_mux::{self as mux, Merge, MuxTask, ObjectView, SourcesReady};
-use podstead_network::{BuiltinNetwork, CniLinks, CniNetwork, HostOrLoopback, NetworkLinks, host_ips};
+use podstead_network::{BuiltinNetwork, CniLinks, CniNetwork, HostOrLoopback, NetworkLinks, NoPolicies, PolicySource, host_ips};
 use podstead_pod::objects::FingerprintKey;
 use podstead_pod::{PodUid, SourceId};
 use podstead_probe::Prober;
@@ -414,18 +414,21 @@ async fn open_network(
     events: Arc<EventLog>,
     pokes: mpsc::UnboundedSender<PodUid>,
 ) -> (CniNetwork, Option<BuiltinNetwork>) {
+    // Sources deliver none yet.
+    let policies: Arc<dyn PolicySource> = Arc::new(NoPolicies::default());
     let plugins = CniLinks {
         paths: config.paths.clone(),
         config: config.network.clone(),
         events: events.clone(),
         names: dns.of_plugins(),
+        policies: policies.clone(),
         pokes: pokes.clone(),
     };
     let (base, builtin): (Arc<dyn PodNetwork>, _) = match config.network.kind {
         NetworkKind::Cni | NetworkKind::None => (Arc::new(HostOrLoopback), None),
         NetworkKind::Builtin => {
-            let links =
-                NetworkLinks { paths: config.paths.clone(), config: config.network.clone(), events, dns_port: dns.port(), pokes };
+            let (paths, config, dns_port) = (config.paths.clone(), config.network.clone(), dns.port());
+            let links = NetworkLinks { paths, config, events, dns_port, pokes, policies };
             let builtin = BuiltinNetwork::open(links).await;
             (Arc::new(builtin.clone()), Some(builtin))
         }

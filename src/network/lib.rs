@@ -13,6 +13,7 @@ mod record;
 
 pub use builtin::diagnosis;
 pub use builtin::{BuiltinNetwork, LeaveError, NetworkLinks, ServeError, ServiceRanges, leave};
+pub use builtin::{NoPolicies, PoliceError, PolicyObjects, PolicySource, ScopedPolicy};
 pub use cni::{CniLinks, CniNetwork};
 use host_addresses::assigned_ips;
 pub use host_addresses::host_ips;

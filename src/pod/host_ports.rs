@@ -133,6 +133,12 @@ pub fn is_isolated(pod: &Pod) -> bool {
     pod.metadata.annotations.as_ref().and_then(|annotations| annotations.get(ISOLATED)).is_some_and(|value| value == "true")
 }
 
+/// Ports of containers that have names, in their order.
+fn named_ports(pod: &Pod) -> Vec<(String, Option<String>, i32)> {
+    let ports = containers::all(pod).flat_map(|(_, container)| list(&container.ports));
+    ports.filter_map(|port| Some((port.name.clone()?, port.protocol.clone(), port.container_port))).collect()
+}
+
 /// Returns true if two definitions request the same of the network.
 pub fn ask_the_same(one: &Pod, other: &Pod) -> bool {
     let on_host = |pod: &Pod| spec(pod).host_network == Some(true);
@@ -140,7 +146,10 @@ pub fn ask_the_same(one: &Pod, other: &Pod) -> bool {
         let all = pod.metadata.annotations.as_ref();
         NETWORK_ANNOTATIONS.map(|key| all.and_then(|annotations| annotations.get(key)).cloned())
     };
+    // NetworkPolicies select pods by labels, and find ports by name.
+    let of_policies = |pod: &Pod| (pod.metadata.labels.clone().unwrap_or_default(), named_ports(pod));
     host_ports(one) == host_ports(other)
+        && of_policies(one) == of_policies(other)
         && is_isolated(one) == is_isolated(other)
         && on_host(one) == on_host(other)
         && annotations(one) == annotations(other)

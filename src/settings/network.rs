@@ -59,6 +59,8 @@ pub struct CniConfig {
     pub bin_directories: Vec<PathBuf>,
     /// Time limit of one call of a plugin.
     pub timeout: Duration,
+    /// Plugins enforce NetworkPolicies.
+    pub enforces_policies: bool,
 }
 
 impl Default for CniConfig {
@@ -67,6 +69,7 @@ impl Default for CniConfig {
             config_directory: CNI_CONFIG_DIRECTORY.into(),
             bin_directories: CNI_BIN_DIRECTORIES.map(PathBuf::from).to_vec(),
             timeout: Duration::from_secs(DEFAULT_CNI_TIMEOUT_SECONDS),
+            enforces_policies: false,
         }
     }
 }
@@ -148,6 +151,10 @@ pub struct WrittenCni {
     /// Time limit in seconds of one call of a plugin, 1 to 600. Default: 60.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
+    /// The plugins enforce NetworkPolicies, for which podstead cannot do it. Otherwise a pod that they connect and a policy selects does not
+    /// start. Default: false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enforces_policies: Option<bool>,
 }
 
 impl WrittenCni {
@@ -167,6 +174,7 @@ impl WrittenCni {
             config_directory: check.directory("network.cni.configDir", self.config_dir.as_ref(), &defaults.config_directory)?,
             bin_directories,
             timeout: Duration::from_secs(check.range("network.cni.timeoutSeconds", seconds, 1, 600)?),
+            enforces_policies: self.enforces_policies.unwrap_or_default(),
         })
     }
 
@@ -175,6 +183,7 @@ impl WrittenCni {
             config_dir: Some(config.config_directory.clone()),
             bin_dirs: Some(config.bin_directories.clone()),
             timeout_seconds: Some(config.timeout.as_secs()),
+            enforces_policies: Some(config.enforces_policies),
         }
     }
 }

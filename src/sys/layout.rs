@@ -98,6 +98,11 @@ impl Paths {
         self.state.join("network.json")
     }
 
+    /// NetworkPolicies that are in force.
+    pub fn network_policies(&self) -> PathBuf {
+        self.state.join("network-policies.json")
+    }
+
     /// Addresses and interfaces of a pod.
     pub fn pod_network(&self, uid: &PodUid) -> PathBuf {
         self.pod(uid).join("network.json")

@@ -70,8 +70,8 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use crate::builtin::lease::Wish;
-    use crate::builtin::{BuiltinNetwork, NetworkLinks, record};
+    use crate::builtin::lease::{Facts, Wish};
+    use crate::builtin::{BuiltinNetwork, NetworkLinks, NoPolicies, record};
     use podstead_pod::{PodFullName, PodUid};
     use podstead_runtime::{NetworkError, PodNetwork};
     use podstead_settings::NetworkConfig;
@@ -86,12 +86,19 @@ mod tests {
         let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
         let events = Arc::new(EventLog::new(0, jiff::Timestamp::now));
         let (pokes, _) = tokio::sync::mpsc::unbounded_channel();
-        let links = NetworkLinks { paths: paths.clone(), config: NetworkConfig::default(), events, dns_port: None, pokes };
+        let links = NetworkLinks {
+            paths: paths.clone(),
+            config: NetworkConfig::default(),
+            events,
+            dns_port: None,
+            pokes,
+            policies: Arc::new(NoPolicies::default()),
+        };
         let network = BuiltinNetwork::open(links).await;
         let uid = PodUid::new("uid");
         network.settle(&uid).await.unwrap();
         let pod = PodFullName { namespace: "default".into(), name: "a".into() };
-        let wish = Wish { pod, ports: Vec::new(), is_isolated: false };
+        let wish = Wish { pod, ports: Vec::new(), is_isolated: false, facts: Facts::default() };
         let lease = network.shared.state().leases.grant(&uid, &wish, &["10.0.0.0/24".parse().unwrap()], false).unwrap();
         fs::create_dir_all(paths.pods()).unwrap();
         fs::write(paths.pod(&uid), "in the way of a directory").unwrap();

@@ -1,6 +1,7 @@
 //! Preparation of the host for pods: state of an earlier daemon, address ranges, sysctls, rules.
 
 use super::links::{self, LinkError};
+use super::policies::force::PoliceError;
 use super::record;
 use super::relearn;
 use super::ruleset::{PodsRules, Switches};
@@ -33,6 +34,8 @@ pub(super) enum PrepareError {
     Links(#[source] LinkError),
     #[error("create the packet rules")]
     Rules(#[source] NetlinkError),
+    #[error("enforce NetworkPolicies")]
+    Policies(#[source] PoliceError),
 }
 
 impl Shared {
@@ -141,9 +144,16 @@ impl Shared {
     }
 
     fn prepare_once(&self) -> Result<Vec<AddressRange>, PrepareError> {
-        let is_blind = self.state().is_blind;
+        let (is_blind, is_prepared) = {
+            let state = self.state();
+            (state.is_blind, state.ranges.is_some())
+        };
         if is_blind {
             self.read_leases().map_err(PrepareError::Leases)?;
+        }
+        if !is_prepared {
+            // The table is made with them.
+            self.police(false).map_err(PrepareError::Policies)?;
         }
         let mut state = self.state();
         if let Some(ranges) = &state.ranges {
@@ -249,7 +259,8 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use crate::builtin::lease::{Lease, Wish};
+    use crate::builtin::NoPolicies;
+    use crate::builtin::lease::{Facts, Lease, Wish};
     use crate::builtin::{BuiltinNetwork, NetworkLinks, record};
     use podstead_pod::{PodFullName, PodUid};
     use podstead_settings::NetworkConfig;
@@ -263,7 +274,14 @@ mod tests {
         let paths = Paths { state: root.join("state"), run: root.join("run"), logs: root.join("logs") };
         let events = Arc::new(EventLog::new(0, jiff::Timestamp::now));
         let (pokes, _) = tokio::sync::mpsc::unbounded_channel();
-        let links = NetworkLinks { paths: paths.clone(), config: NetworkConfig::default(), events, dns_port: None, pokes };
+        let links = NetworkLinks {
+            paths: paths.clone(),
+            config: NetworkConfig::default(),
+            events,
+            dns_port: None,
+            pokes,
+            policies: Arc::new(NoPolicies::default()),
+        };
         (paths, BuiltinNetwork::open(links).await)
     }
 
@@ -274,6 +292,7 @@ mod tests {
             addresses: vec!["10.0.0.3".parse().unwrap()],
             ports: Vec::new(),
             is_isolated: false,
+            facts: Facts::default(),
             holds_ports: false,
         }
     }
@@ -307,7 +326,7 @@ mod tests {
         let (_, network) = open(root.path()).await;
         assert_eq!(fs::read_to_string(paths.pod_network(&broken).with_extension("json.bad")).unwrap(), "{\"version\":9}");
         assert!(network.shared.state().unread.contains(&away) && !network.shared.state().unread.contains(&broken));
-        let wish = Wish { pod: lease("away").pod, ports: Vec::new(), is_isolated: false };
+        let wish = Wish { pod: lease("away").pod, ports: Vec::new(), is_isolated: false, facts: Facts::default() };
         let error = network.shared.set_up(&away, &wish, Some(Path::new("/nowhere"))).unwrap_err();
         assert!(error.to_string().contains("network.json"), "{error}");
         fs::remove_dir(paths.pod_network(&away)).unwrap();

@@ -1,7 +1,10 @@
 //! Assignment of addresses and host ports to pods. **Pure**.
 
-use podstead_pod::host_ports::HostPort;
-use podstead_pod::{PodFullName, PodUid};
+use podstead_pod::host_ports::{HostPort, Protocol};
+use podstead_pod::identity::ANNOTATION_CONFIG_SOURCE;
+use podstead_pod::{Pod, PodFullName, PodUid};
+use podstead_policy::compile::PolicedPod;
+use podstead_service::name::ObjectName;
 use podstead_settings::AddressRange;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,9 +27,51 @@ pub(super) struct Lease {
     /// Other pods are kept away from it.
     #[serde(default)]
     pub(super) is_isolated: bool,
+    /// Its properties that NetworkPolicies depend on (R14).
+    #[serde(default)]
+    pub(super) facts: Facts,
     /// Its ports are its own at the moment: its sandbox lives, or is being made.
     #[serde(skip)]
     pub(super) holds_ports: bool,
+}
+
+/// The properties of a pod that NetworkPolicies depend on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Facts {
+    /// Its labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) labels: BTreeMap<String, String>,
+    /// Ports of its containers that have names: name, protocol, number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) ports: Vec<(String, Protocol, u16)>,
+    /// Its source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) source: Option<String>,
+}
+
+impl Facts {
+    /// Those of a manifest.
+    pub(super) fn of(pod: &Pod) -> Self {
+        let PolicedPod { labels, ports, .. } = PolicedPod::of(pod);
+        let annotations = pod.metadata.annotations.as_ref();
+        Self {
+            labels,
+            ports: ports.into_iter().map(|((name, protocol), number)| (name, protocol, number)).collect(),
+            source: annotations.and_then(|annotations| annotations.get(ANNOTATION_CONFIG_SOURCE)).cloned(),
+        }
+    }
+
+    /// The pod as policies see it.
+    pub(super) fn policed(&self, pod: &PodFullName, addresses: Vec<IpAddr>) -> PolicedPod {
+        PolicedPod {
+            name: ObjectName { namespace: pod.namespace.clone(), name: pod.name.clone() },
+            source: self.source.clone(),
+            labels: self.labels.clone(),
+            addresses,
+            ports: self.ports.iter().map(|(name, protocol, number)| ((name.clone(), *protocol), *number)).collect(),
+        }
+    }
 }
 
 /// Request of a pod.
@@ -35,6 +80,7 @@ pub(super) struct Wish {
     pub(super) pod: PodFullName,
     pub(super) ports: Vec<HostPort>,
     pub(super) is_isolated: bool,
+    pub(super) facts: Facts,
 }
 
 /// Reason why a pod cannot have the requested lease.
@@ -89,7 +135,7 @@ impl Leases {
         ranges: &[AddressRange],
         is_connected: bool,
     ) -> Result<Lease, LeaseError> {
-        let Wish { pod, ports, is_isolated } = wish;
+        let Wish { pod, ports, is_isolated, facts } = wish;
         for (other, lease) in self.leases.iter().filter(|(other, lease)| *other != uid && lease.holds_ports) {
             let taken = ports.iter().find(|port| lease.ports.iter().any(|held| held.collides(port)));
             if let Some(port) = taken {
@@ -103,7 +149,15 @@ impl Leases {
             Some(lease) => (lease.slot, lease.addresses.clone()),
             None => self.free(uid, ranges).map(|(slot, addresses)| (Some(slot), addresses))?,
         };
-        let lease = Lease { pod: pod.clone(), slot, addresses, ports: ports.clone(), is_isolated: *is_isolated, holds_ports: true };
+        let lease = Lease {
+            pod: pod.clone(),
+            slot,
+            addresses,
+            ports: ports.clone(),
+            is_isolated: *is_isolated,
+            facts: facts.clone(),
+            holds_ports: true,
+        };
         self.leases.insert(uid.clone(), lease.clone());
         Ok(lease)
     }
@@ -145,6 +199,13 @@ impl Leases {
         is_over
     }
 
+    /// Other properties of a pod. Returns its lease if they are others than before.
+    pub(super) fn renew(&mut self, uid: &PodUid, facts: Facts) -> Option<Lease> {
+        let lease = self.leases.get_mut(uid).filter(|lease| lease.facts != facts)?;
+        lease.facts = facts;
+        Some(lease.clone())
+    }
+
     /// The pod's sandbox lives: its ports are its own.
     pub(super) fn hold(&mut self, uid: &PodUid) {
         if let Some(lease) = self.leases.get_mut(uid) {
@@ -176,7 +237,6 @@ fn fits(lease: &Lease, ranges: &[AddressRange]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use podstead_pod::host_ports::Protocol;
     use proptest::prelude::*;
 
     fn ranges(texts: &[&str]) -> Vec<AddressRange> {
@@ -197,7 +257,7 @@ mod tests {
     fn wish(name: &str, ports: &[u16]) -> Wish {
         let port = |port: &u16| HostPort { protocol: Protocol::Tcp, host_ip: None, host_port: *port, container_port: 80 };
         let pod = PodFullName { namespace: "default".into(), name: name.into() };
-        Wish { pod, ports: ports.iter().map(port).collect(), is_isolated: false }
+        Wish { pod, ports: ports.iter().map(port).collect(), is_isolated: false, facts: Facts::default() }
     }
 
     fn texts(lease: &Lease) -> Vec<String> {

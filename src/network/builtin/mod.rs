@@ -23,6 +23,7 @@ mod links;
 pub(crate) mod listeners;
 mod mending;
 mod names;
+mod policies;
 mod ranges;
 mod record;
 mod relearn;
@@ -32,12 +33,16 @@ mod ruleset;
 mod service_ports;
 mod services;
 mod switches;
+#[cfg(test)]
+mod testing;
 mod tracked;
 mod uplink;
 mod watch;
 
 pub use leave::{LeaveError, leave};
 pub(super) use names::{GATEWAY_V4, GATEWAY_V6, RESOLVER_ON_HOST};
+pub use policies::force::PoliceError;
+pub use policies::{NoPolicies, PolicyObjects, PolicySource, ScopedPolicy};
 pub use services::{ServeError, ServiceRanges};
 
 use super::host_ips;
@@ -45,7 +50,7 @@ use async_trait::async_trait;
 use bridged::Port;
 use durability::Unsynced;
 use host::PrepareError;
-use lease::{Lease, Leases, Wish};
+use lease::{Facts, Lease, Leases, Wish};
 use names::{NEXT_HOP_V6, Names, macs};
 use podstead_pod::host_ports::{HostPort, host_ports, is_isolated};
 use podstead_pod::{Pod, PodFullName, PodUid};
@@ -56,6 +61,7 @@ use podstead_sys::layout::Paths;
 use podstead_sys::netlink::NetlinkError;
 use podstead_telemetry::error_chain;
 use podstead_telemetry::events::EventRecorder;
+use policies::force::Policing;
 use rules::Rules;
 use ruleset::PodRules;
 use std::collections::BTreeSet;
@@ -79,6 +85,8 @@ pub struct NetworkLinks {
     pub dns_port: Option<u16>,
     /// Pods that need a turn. Unbounded: one entry per removed interface.
     pub pokes: mpsc::UnboundedSender<PodUid>,
+    /// NetworkPolicies of all sources.
+    pub policies: Arc<dyn PolicySource>,
 }
 
 /// podstead's own network.
@@ -93,6 +101,7 @@ struct Shared {
     names: Names,
     state: Mutex<State>,
     rules: Mutex<Rules>,
+    policing: Mutex<Policing>,
     unsynced: Mutex<Unsynced>,
     /// Serialises lease writes.
     writing: Mutex<()>,
@@ -127,8 +136,17 @@ impl BuiltinNetwork {
     pub async fn open(links: NetworkLinks) -> Self {
         let names = Names::new(links.paths.instance());
         let rules = Mutex::new(Rules::new(names.clone()));
-        let (state, unsynced, writing, news) = (Mutex::default(), Mutex::default(), Mutex::default(), Mutex::default());
-        let network = Self { shared: Arc::new(Shared { links, names, state, rules, unsynced, writing, news }) };
+        let shared = Shared {
+            links,
+            names,
+            state: Mutex::default(),
+            rules,
+            policing: Mutex::default(),
+            unsynced: Mutex::default(),
+            writing: Mutex::default(),
+            news: Mutex::default(),
+        };
+        let network = Self { shared: Arc::new(shared) };
         let shared = Arc::clone(&network.shared);
         // A panic in there is met again, and told, by the first pod.
         tokio::task::spawn_blocking(move || shared.recover()).await.ok();
@@ -162,6 +180,13 @@ impl BuiltinNetwork {
         tokio::task::spawn_blocking(move || shared.holder_of(&port)).await.ok().flatten()
     }
 
+    /// Puts the NetworkPolicies that sources want now into force, and ends connections that they deny (N12). To be called when sources want others;
+    /// a pod that is set up has them at once.
+    pub async fn police(&self) -> Result<(), PoliceError> {
+        let shared = Arc::clone(&self.shared);
+        tokio::task::spawn_blocking(move || shared.police(true)).await.map_err(|_| PoliceError::Interrupted)?
+    }
+
     /// Returns true if this is the address of a pod: no packet of a pod has another source.
     pub fn is_address_of_pod(&self, address: IpAddr) -> bool {
         self.shared.state().leases.iter().any(|(_, lease)| lease.addresses.contains(&address))
@@ -183,7 +208,7 @@ impl BuiltinNetwork {
 #[async_trait]
 impl PodNetwork for BuiltinNetwork {
     async fn setup(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
-        let wish = Wish { pod: PodFullName::of(pod), ports: host_ports(pod), is_isolated: is_isolated(pod) };
+        let wish = Wish { pod: PodFullName::of(pod), ports: host_ports(pod), is_isolated: is_isolated(pod), facts: Facts::of(pod) };
         let (owned, netns) = (uid.clone(), netns.map(Path::to_owned));
         let begin = tokio::time::Instant::now();
         let status = self.blocking(uid, move |shared| shared.set_up(&owned, &wish, netns.as_deref())).await;
@@ -232,10 +257,13 @@ impl PodNetwork for BuiltinNetwork {
         self.shared.state().trouble.clone()
     }
 
-    async fn status(&self, uid: &PodUid, _pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
+    async fn status(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
         match netns {
             None => self.shared.status_on_host(uid),
             Some(_) => {
+                let (shared, owned, facts) = (Arc::clone(&self.shared), uid.clone(), Facts::of(pod));
+                // Only a panic could keep it from being done, and setup does it again.
+                tokio::task::spawn_blocking(move || shared.renew_facts(&owned, facts)).await.ok();
                 let ips = self.shared.state().leases.get(uid).map(|lease| lease.addresses.clone()).unwrap_or_default();
                 Ok(PodNetworkStatus { ips, ..PodNetworkStatus::default() })
             }
@@ -276,6 +304,8 @@ impl Shared {
         };
         let (lease, is_new) = self.grant(uid, wish, &ranges, is_connected)?;
         let Some(slot) = lease.slot else { return Ok(PodNetworkStatus::default()) };
+        self.police(is_connected).map_err(|error| failed(&error))?;
+        self.check_enforced(uid, &lease, is_connected)?;
         let connected = self.connect(uid, &lease, slot, netns, &ranges);
         // Also of a pod that could not be connected: what it was given is its own. Not earlier, since the disk's work slows that of connecting down; the pod's
         // first process waits for it in any case, and an interface without a lease is removed by the next daemon.
@@ -395,6 +425,33 @@ impl Shared {
         Ok((lease, is_new))
     }
 
+    /// On a bridge, packets between pods do not meet the rules of policies (N15): a selected pod waits, and one that runs goes on.
+    fn check_enforced(&self, uid: &PodUid, lease: &Lease, is_connected: bool) -> Result<(), NetworkError> {
+        let pod = lease.facts.policed(&lease.pod, lease.addresses.clone());
+        let names = if self.state().mode == NetworkMode::Bridge { self.policies_of(&pod) } else { Vec::new() };
+        if names.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "NetworkPolicy {} selects this pod, and cannot be enforced in network.mode bridge: set network.mode: routed, or remove the policy",
+            names.join(", ")
+        );
+        self.tell_of_policed(uid, &pod, "NetworkPolicyNotEnforced", &message);
+        if is_connected { Ok(()) } else { Err(NetworkError::NotReady(message)) }
+    }
+
+    /// Takes up other properties of a pod that was connected by an earlier daemon.
+    fn renew_facts(&self, uid: &PodUid, facts: Facts) {
+        let Some(lease) = self.state().leases.renew(uid, facts) else { return };
+        let recorded = record::write_lease(&self.links.paths, uid, &lease);
+        if let Err(error) = recorded {
+            tracing::warn!(pod_uid = %uid, error = %error_chain(&error), "cannot record a pod's labels");
+        }
+        if let Err(error) = self.police(true) {
+            tracing::error!(pod_uid = %uid, error = %error_chain(&error), "cannot enforce NetworkPolicies");
+        }
+    }
+
     fn check_free(&self, port: &HostPort) -> Result<(), NetworkError> {
         let holder = self.listener_at(port).or_else(|| self.leads_to_service(port).then(|| "a Service".to_owned()));
         holder.map_or(Ok(()), |holder| Err(NetworkError::PortTaken(format!("hostPort {port} is in use by {holder}"))))
@@ -442,8 +499,13 @@ impl Shared {
         let removed = self.remove_record(uid);
         removed.map_err(|error| NetworkError::Failed { uid: uid.clone(), reason: error_chain(&error).to_string() })?;
         let mut state = self.state();
-        state.leases.release(uid);
+        let had_address = state.leases.release(uid).is_some_and(|lease| lease.slot.is_some());
         state.unread.remove(uid);
+        drop(state);
+        if had_address && let Err(error) = self.police(false) {
+            // Its address is given to no other pod before that works.
+            tracing::warn!(pod_uid = %uid, error = %error_chain(&error), "NetworkPolicies still have the addresses of a pod that is gone");
+        }
         Ok(())
     }
 

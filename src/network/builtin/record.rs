@@ -1,6 +1,7 @@
 //! The network's records on disk: leases, ranges, switches.
 
 use super::lease::Lease;
+use super::policies::PolicyObjects;
 use crate::record::{self, Found, Proof, RecordError};
 use podstead_pod::PodUid;
 use podstead_settings::{AddressRange, NetworkMode};
@@ -89,6 +90,16 @@ pub(super) fn write_ranges(paths: &Paths, ranges: &ChosenRanges) -> Result<(), R
     record::write(paths.network_record(), ranges, 0o644, Proof::PowerCut)
 }
 
+/// Reads the policies that were in force; none if there is no record.
+pub(super) fn read_policies(paths: &Paths) -> Result<PolicyObjects, RecordError> {
+    Ok(record::read(&paths.network_policies())?.unwrap_or_default())
+}
+
+/// Records the policies that are to be in force, durably.
+pub(super) fn write_policies(paths: &Paths, objects: &PolicyObjects) -> Result<(), RecordError> {
+    record::write(paths.network_policies(), objects, 0o600, Proof::PowerCut)
+}
+
 /// Reads which switches were thrown; none if there is no record.
 pub(super) fn read_switches(paths: &Paths) -> Result<ThrownSwitches, RecordError> {
     Ok(record::read(&paths.network_switches())?.unwrap_or_default())
@@ -102,6 +113,7 @@ pub(super) fn write_switches(paths: &Paths, switches: ThrownSwitches) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::builtin::lease::Facts;
     use podstead_pod::PodFullName;
 
     #[test]
@@ -116,6 +128,7 @@ mod tests {
             addresses: vec!["10.0.0.3".parse().unwrap()],
             ports: Vec::new(),
             is_isolated: true,
+            facts: Facts::default(),
             holds_ports: false,
         };
         assert!(read_leases(&paths).unwrap().0.is_empty(), "no pods yet");

@@ -1,6 +1,6 @@
 //! Recovery of a lease with an unreadable record from the interface of its pod.
 
-use super::lease::Lease;
+use super::lease::{Facts, Lease};
 use super::links::{self, LinkError};
 use super::names::{Names, POD_INTERFACE};
 use podstead_pod::{PodFullName, PodUid};
@@ -50,7 +50,8 @@ fn described(
     let unknown = || PodFullName { namespace: "default".to_owned(), name: uid.to_string() };
     let pod = here.alias.as_deref().and_then(links::pod_of).unwrap_or_else(unknown);
     // Its worker tells at once what else it has. If others had been kept away from it, they are until then.
-    Some(Lease { pod, slot: Some(slot), addresses, ports: Vec::new(), is_isolated: true, holds_ports: false })
+    let facts = Facts::default();
+    Some(Lease { pod, slot: Some(slot), addresses, ports: Vec::new(), is_isolated: true, facts, holds_ports: false })
 }
 
 /// Single addresses that podstead's routes reach by an interface of the host.

@@ -1,12 +1,14 @@
 //! Keeps the packet rules in the kernel up to date.
 
 use super::names::Names;
+use super::policies::PolicyRules;
 use super::record::ThrownSwitches;
-use super::ruleset::{self, PodRules, PodsRules, Switches};
+use super::ruleset::{self, PodRules, PodsRules, Switches, Whole};
 use super::services::{self, ServiceRanges, ServiceRules};
 use super::tracked::{self, Leads, moved_ports};
 use super::{firewalld, firewalls};
 use podstead_pod::PodUid;
+use podstead_policy::compile::Classes;
 use podstead_service::frontends::{Chain, Frontend, Frontends, difference};
 use podstead_settings::AddressRange;
 use podstead_sys::netlink::accepting::{self, Accepted};
@@ -36,6 +38,7 @@ pub(super) struct Rules {
     switches: Switches,
     pods: PodsRules,
     services: ServiceRules,
+    policies: PolicyRules,
     /// Chains of Services that the table has: those that were ever needed since it was made.
     chains: BTreeSet<Chain>,
     /// [`Rules::begin`] was called: switches and pods are known.
@@ -52,6 +55,7 @@ impl Rules {
             switches: Switches::default(),
             pods: PodsRules::new(),
             services: ServiceRules::default(),
+            policies: PolicyRules::default(),
             chains: BTreeSet::new(),
             is_begun: false,
             is_made: false,
@@ -111,7 +115,10 @@ impl Rules {
 
     fn make_table(&mut self) -> Result<(), NetlinkError> {
         self.is_made = false;
-        let whole = |rules: &Self| ruleset::whole(&rules.names, rules.switches, &rules.services, rules.pods.values());
+        let whole = |rules: &Self| {
+            let parts = Whole { switches: rules.switches, services: &rules.services, policies: &rules.policies };
+            ruleset::whole(&rules.names, parts, rules.pods.values())
+        };
         let mut result = self.commit(&whole(self));
         // A kernel without nft_socket.
         if self.switches.sees_listeners && result.as_ref().is_err_and(|error| error.errno() == Some(libc::ENOENT)) {
@@ -195,6 +202,26 @@ impl Rules {
         self.make_with_services()?.map_or(Ok(moved), Err)
     }
 
+    /// Makes the table enforce these classes: by what differs, in one transaction, or else the whole table anew (R12). Returns true if they are others
+    /// than before. If it fails, those in force stay.
+    pub(super) fn police(&mut self, classes: Classes) -> Result<bool, NetlinkError> {
+        if *self.policies.classes() == classes {
+            return Ok(false);
+        }
+        let after = self.policies.next(classes);
+        if !self.is_begun {
+            // The table is made with them.
+            self.policies = after;
+            return Ok(true);
+        }
+        let change = if self.is_made { self.policies.change(&self.names, &after) } else { None };
+        let before = std::mem::replace(&mut self.policies, after);
+        if change.is_some_and(|change| self.commit(&change).is_ok()) {
+            return Ok(true);
+        }
+        self.make().map(|()| true).inspect_err(|_| self.policies = before)
+    }
+
     /// Ends bonds to endpoints that are gone. Without success they expire, as their clients do not reach anybody.
     fn end_bonds(&mut self, before: &Frontends) {
         let Some(socket) = &mut self.socket else { return };
@@ -221,7 +248,9 @@ impl Rules {
         }
         self.commit(&ruleset::nothing(&self.names))?;
         if guards.guards_ipv4 || guards.guards_ipv6 {
-            self.commit(&ruleset::whole(&self.names, guards, &ServiceRules::default(), std::iter::empty()))?;
+            let (services, policies) = (&ServiceRules::default(), &PolicyRules::default());
+            let parts = Whole { switches: guards, services, policies };
+            self.commit(&ruleset::whole(&self.names, parts, std::iter::empty()))?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 
 use super::bridged::{self, Port};
 use super::names::{GATEWAY_V4, GATEWAY_V6, Names, name_bytes};
+use super::policies::PolicyRules;
 use super::resolver_rules::{add_guard_of_resolver, add_resolver};
 use super::services::ServiceRules;
 use podstead_pod::PodUid;
@@ -191,13 +192,20 @@ fn begin_table(batch: &mut Batch<'_>) {
     batch.add_table();
 }
 
+/// Parts of the table beside the pods.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole<'a> {
+    /// Settings.
+    pub(super) switches: Switches,
+    /// Services.
+    pub(super) services: &'a ServiceRules,
+    /// NetworkPolicies.
+    pub(super) policies: &'a PolicyRules,
+}
+
 /// A transaction that recreates the whole table. Tracked connections continue.
-pub(super) fn whole<'a>(
-    names: &Names,
-    switches: Switches,
-    services: &ServiceRules,
-    pods: impl Iterator<Item = &'a PodRules> + Clone,
-) -> Request {
+pub(super) fn whole<'a>(names: &Names, parts: Whole<'_>, pods: impl Iterator<Item = &'a PodRules> + Clone) -> Request {
+    let Whole { switches, services, policies } = parts;
     let mut batch = Batch::new(&names.table);
     begin_table(&mut batch);
     for family in &FAMILIES {
@@ -218,7 +226,8 @@ pub(super) fn whole<'a>(
         batch.add_elements(set, list);
     }
     services.add_maps(&mut batch);
-    add_rules(&mut batch, names.group, switches, services);
+    policies.add_sets(&mut batch, &names.group.to_ne_bytes());
+    add_rules(&mut batch, names.group, parts);
     if switches.is_bridged {
         batch.turn_to(BRIDGE);
         begin_table(&mut batch);
@@ -227,7 +236,8 @@ pub(super) fn whole<'a>(
     batch.end()
 }
 
-fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches, services: &ServiceRules) {
+fn add_rules(batch: &mut Batch<'_>, group: u32, parts: Whole<'_>) {
+    let Whole { switches, services, policies } = parts;
     let pod = group.to_ne_bytes();
     batch.add_chain("to_pods");
     batch.add_chain("host_ports");
@@ -275,6 +285,7 @@ fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches, services: &S
     }
 
     if let Some(port) = switches.dns_port {
+        policies.add_resolver_rules(batch, &pod, port);
         add_resolver(batch, &pod, port);
     }
     services.add_address_rules(batch, &pod);
@@ -338,7 +349,7 @@ fn add_rules(batch: &mut Batch<'_>, group: u32, switches: Switches, services: &S
         });
     }
 
-    add_passing_rules(batch, &pod, switches, services);
+    add_passing_rules(batch, &pod, parts);
 }
 
 /// Destinations are rewritten: what one address of the host has goes before what all have.
@@ -362,7 +373,8 @@ fn add_port_rules(batch: &mut Batch<'_>, family: &Family) {
     });
 }
 
-fn add_passing_rules(batch: &mut Batch<'_>, pod: &[u8], switches: Switches, services: &ServiceRules) {
+fn add_passing_rules(batch: &mut Batch<'_>, pod: &[u8], parts: Whole<'_>) {
+    let Whole { switches, services, policies } = parts;
     // Between pods, isolation counts even for what is established: an annotation takes effect at once.
     for family in &FAMILIES {
         batch.add_rule("passing", |rule| {
@@ -391,6 +403,7 @@ fn add_passing_rules(batch: &mut Batch<'_>, pod: &[u8], switches: Switches, serv
         rule.verdict(Verdict::Accept);
     });
     services.add_passing_rules(batch, pod);
+    policies.add_passing_rules(batch, pod);
     batch.add_rule("passing", |rule| {
         rule.is(Meta::InputGroup, pod);
         rule.verdict(Verdict::Accept);
@@ -502,9 +515,11 @@ mod tests {
                 ..pod(1, &[(None, 1), (Some("192.0.2.1"), 2)])
             })
             .collect();
-        let request = whole(&Names::new(None), Switches::default(), &ServiceRules::default(), pods.iter());
+        let (services, policies) = (&ServiceRules::default(), &PolicyRules::default());
+        let parts = Whole { switches: Switches::default(), services, policies };
+        let request = whole(&Names::new(None), parts, pods.iter());
         assert!(!request.is_too_long());
-        let none = whole(&Names::new(None), Switches::default(), &ServiceRules::default(), std::iter::empty());
+        let none = whole(&Names::new(None), parts, std::iter::empty());
         assert!(request.acknowledged() - none.acknowledged() < 20, "rules do not depend on the number of pods");
     }
 }

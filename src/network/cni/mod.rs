@@ -29,7 +29,7 @@ mod strays;
 mod watch;
 mod wish;
 
-use super::NameService;
+use super::{NameService, PolicySource};
 use async_trait::async_trait;
 use care::Care;
 use directory::Directory;
@@ -70,6 +70,8 @@ pub struct CniLinks {
     pub events: Arc<dyn EventRecorder>,
     /// DNS for pods that plugins connected; `None` where they use the host's name servers.
     pub names: Option<Arc<dyn NameService>>,
+    /// NetworkPolicies of all sources.
+    pub policies: Arc<dyn PolicySource>,
     /// Pods that want a turn. Unbounded: at most one entry per end of the work on a pod, and per change of the configuration and pod.
     pub pokes: mpsc::UnboundedSender<PodUid>,
 }
@@ -162,6 +164,22 @@ impl CniNetwork {
         wishes.attachments.iter().any(wish::Wish::is_primary) || lock(&self.shared.records).get(uid).is_some_and(by_record)
     }
 
+    /// Keeps a pod whose first interface plugins make from starting while a NetworkPolicy selects it, unless they enforce policies. One that is
+    /// connected goes on.
+    fn check_enforced(&self, uid: &PodUid, pod: &Pod) -> Result<(), NetworkError> {
+        if self.shared.links.config.cni.enforces_policies {
+            return Ok(());
+        }
+        let Some(names) = self.shared.links.policies.selecting(pod) else { return Ok(()) };
+        let message = format!(
+            "NetworkPolicy {names} selects this pod, and podstead cannot enforce it for a pod that CNI plugins connect: \
+             set network.cni.enforcesPolicies if they do, or remove the policy"
+        );
+        self.shared.warn(uid, &PodFullName::of(pod), "NetworkPolicyNotEnforced", &message);
+        let is_connected = lock(&self.shared.records).contains_key(uid);
+        if is_connected { Ok(()) } else { Err(NetworkError::NotReady(message)) }
+    }
+
     /// A pod on the host's network, which listens at its ports itself.
     async fn setup_on_host(&self, uid: &PodUid, pod: &Pod) -> Result<PodNetworkStatus, NetworkError> {
         if self.shared.links.config.kind == NetworkKind::Cni {
@@ -170,6 +188,12 @@ impl CniNetwork {
         if let Some(annotation) = wish::asks_for_networks(pod) {
             let message = format!("annotation {annotation} has no effect: the pod uses the host's network");
             self.shared.warn(uid, &PodFullName::of(pod), "NetworksIgnored", &message);
+        }
+        if let Some(names) = self.shared.links.policies.selecting(pod) {
+            let message = format!(
+                "NetworkPolicy {names} selects this pod, but is not enforced: the pod is on the host's network; remove hostNetwork, or use the host's firewall"
+            );
+            self.shared.warn(uid, &PodFullName::of(pod), "NetworkPolicyIgnored", &message);
         }
         self.base.setup(uid, pod, None).await
     }
@@ -195,6 +219,9 @@ impl PodNetwork for CniNetwork {
                 "BandwidthIgnored",
                 "bandwidth limits need a CNI plugin: the pod's traffic is not limited",
             );
+        }
+        if has_first {
+            self.check_enforced(uid, pod)?;
         }
         let base = if has_first { None } else { Some(self.base.setup(uid, pod, Some(netns)).await?) };
         let is_known = lock(&self.shared.records).contains_key(uid);

@@ -25,10 +25,14 @@ pub struct Connection {
     zone: Option<Vec<u8>>,
     /// Protocol number.
     pub protocol: u8,
-    /// The original destination.
+    /// The address that it is from.
+    pub source: IpAddr,
+    /// The original destination; port 0 with a protocol that has none.
     pub destination: (IpAddr, u16),
     /// The address that replies: another one, if the destination was rewritten.
     pub answers: IpAddr,
+    /// The port that replies; 0 with a protocol that has none.
+    pub answering_port: u16,
 }
 
 /// Asks for all connections of a family.
@@ -47,33 +51,49 @@ pub fn forget(request: &mut Request, connection: &Connection) {
     });
 }
 
-/// Reads a connection; `None` for a message that is none, and for one without ports.
+/// Reads a connection; `None` for a message that is none.
 pub fn connection(answer: &Answer<'_>) -> Option<Connection> {
     if answer.kind != SUBSYSTEM | NEW {
         return None;
     }
     let find = |wanted| attributes(answer.body.get(4..)?).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
     let original = find(ORIGINAL)?;
-    let (_, destination, protocol, port) = tuple(original)?;
-    let (answers, ..) = tuple(find(REPLY)?)?;
+    let Tuple { source, destination, protocol, destination_port: port, .. } = tuple(original)?;
+    let Tuple { source: answers, source_port: answering_port, .. } = tuple(find(REPLY)?)?;
     Some(Connection {
         family: *answer.body.first()?,
         original: original.to_vec(),
         zone: find(ZONE).map(<[u8]>::to_vec),
         protocol,
+        source,
         destination: (destination, port),
         answers,
+        answering_port,
     })
 }
 
-/// Source, destination, protocol and destination port.
-fn tuple(bytes: &[u8]) -> Option<(IpAddr, IpAddr, u8, u16)> {
+/// One direction of a connection.
+struct Tuple {
+    source: IpAddr,
+    destination: IpAddr,
+    protocol: u8,
+    source_port: u16,
+    destination_port: u16,
+}
+
+fn tuple(bytes: &[u8]) -> Option<Tuple> {
     let part = |wanted| attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
     let (ip, protocol) = (part(1)?, part(2)?);
     let address = |v4, v6| attributes(ip).find(|(kind, _)| *kind == v4 || *kind == v6).and_then(|(_, value)| ip_of(value));
     let field = |wanted| attributes(protocol).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
-    let port = <[u8; 2]>::try_from(field(3)?).ok().map(u16::from_be_bytes)?;
-    Some((address(1, 3)?, address(2, 4)?, *field(1)?.first()?, port))
+    let port = |wanted| field(wanted).and_then(|port| <[u8; 2]>::try_from(port).ok()).map_or(0, u16::from_be_bytes);
+    Some(Tuple {
+        source: address(1, 3)?,
+        destination: address(2, 4)?,
+        protocol: *field(1)?.first()?,
+        source_port: port(2),
+        destination_port: port(3),
+    })
 }
 
 #[cfg(test)]
@@ -109,7 +129,8 @@ mod tests {
         let answer = answers(request.bytes()).next().unwrap();
         let connection = connection(&answer).unwrap();
         assert_eq!((connection.protocol, connection.destination), (17, ("192.0.2.2".parse().unwrap(), 53)));
-        assert_eq!(connection.answers, "10.201.0.7".parse::<IpAddr>().unwrap());
+        assert_eq!((connection.answers, connection.answering_port), ("10.201.0.7".parse().unwrap(), 5000));
+        assert_eq!(connection.source, "192.0.2.1".parse::<IpAddr>().unwrap());
         let mut request = Request::new();
         forget(&mut request, &connection);
         let deletion = answers(request.bytes()).next().unwrap();

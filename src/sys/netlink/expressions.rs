@@ -75,6 +75,8 @@ pub const IPV4_DESTINATION: Field = Field { base: 1, offset: 16, length: 4 };
 pub const IPV6_SOURCE: Field = Field { base: 1, offset: 8, length: 16 };
 /// Destination address of IPv6.
 pub const IPV6_DESTINATION: Field = Field { base: 1, offset: 24, length: 16 };
+/// Flags of TCP.
+pub const TCP_FLAGS: Field = Field { base: 2, offset: 13, length: 1 };
 /// Destination port of TCP, UDP, SCTP.
 pub const DESTINATION_PORT: Field = Field { base: 2, offset: 2, length: 2 };
 
@@ -122,6 +124,8 @@ pub enum Refusal {
     TcpReset,
     /// ICMP of the packet's family: nobody has the port.
     PortUnreachable,
+    /// ICMP of the packet's family: it is forbidden.
+    Prohibited,
 }
 
 /// A fact about a tracked connection in its original direction (`NFT_CT_*`).
@@ -234,6 +238,13 @@ impl<'r, 'b> Rule<'r, 'b> {
         self.compare(true, value);
     }
 
+    /// Goes on only if the field, under the mask, is not this.
+    pub fn field_is_not_masked(&mut self, field: Field, mask: &[u8], value: &[u8]) {
+        self.load_field(field, REGISTER);
+        self.mask(mask);
+        self.compare(false, value);
+    }
+
     fn mask(&mut self, mask: &[u8]) {
         self.expression("bitwise", |body| {
             body.be32(1, REGISTER);
@@ -313,10 +324,11 @@ impl<'r, 'b> Rule<'r, 'b> {
 
     /// Refuses the packet.
     pub fn refuse(&mut self, refusal: Refusal) {
-        // NFT_REJECT_TCP_RST; NFT_REJECT_ICMPX_UNREACH with NFT_REJECT_ICMPX_PORT_UNREACH.
+        // NFT_REJECT_TCP_RST; NFT_REJECT_ICMPX_UNREACH with NFT_REJECT_ICMPX_PORT_UNREACH or _ADMIN_PROHIBITED.
         let (kind, code) = match refusal {
             Refusal::TcpReset => (1, 0),
             Refusal::PortUnreachable => (2, 1),
+            Refusal::Prohibited => (2, 3),
         };
         self.expression("reject", |body| {
             body.be32(1, kind);

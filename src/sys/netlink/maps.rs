@@ -47,6 +47,8 @@ pub enum Elements {
     Single,
     /// From one key to another, in each part.
     Intervals,
+    /// From one key to another, of a key that has one part.
+    Ranges,
     /// Keys that packets add, for some time.
     Dynamic {
         /// The number of elements beyond which none is added.
@@ -85,6 +87,8 @@ pub enum MapValue {
     None,
     /// Data.
     Data(Vec<u8>),
+    /// None, and the range before it ends here.
+    EndOfRange,
     /// On to a chain, and back after it.
     Jump(String),
     /// On to a chain.
@@ -183,6 +187,7 @@ impl Batch<'_> {
         let flags = match elements {
             Elements::Single => 0,
             Elements::Intervals => INTERVAL | CONCATENATION,
+            Elements::Ranges => INTERVAL,
             Elements::Dynamic { .. } => TIMEOUT | EVALUATED,
         };
         self.message(format!("create map {name}"), NEW_SET, CREATE, |body| {
@@ -204,7 +209,7 @@ impl Batch<'_> {
                 }
             }
             match elements {
-                Elements::Single => {}
+                Elements::Single | Elements::Ranges => {}
                 Elements::Intervals => body.nest(9, |description| {
                     description.nest(2, |fields| {
                         for part in key {
@@ -250,16 +255,32 @@ impl MapElement {
         Self { key, last: None, value: MapValue::None }
     }
 
+    /// A range of a set of [`Elements::Ranges`]: two elements, the second of which is where it ends.
+    pub fn range(first: Vec<u8>, last: Vec<u8>) -> Vec<Self> {
+        let mut after = last;
+        // The next key: there is none after the last one of all, and such a range has no end.
+        let has_next = after.iter_mut().rev().any(|byte| {
+            *byte = byte.wrapping_add(1);
+            *byte != 0
+        });
+        let end = Self { value: MapValue::EndOfRange, ..Self::key(after) };
+        std::iter::once(Self::key(first)).chain(has_next.then_some(end)).collect()
+    }
+
     fn write(&self, with_value: bool, body: &mut Body<'_>) {
         body.nest(1, |field| field.bytes(1, &self.key));
         if let Some(last) = &self.last {
             body.nest(10, |field| field.bytes(1, last));
         }
+        if self.value == MapValue::EndOfRange {
+            // NFT_SET_ELEM_INTERVAL_END.
+            body.be32(3, 1);
+        }
         if !with_value {
             return;
         }
         match &self.value {
-            MapValue::None => {}
+            MapValue::None | MapValue::EndOfRange => {}
             MapValue::Data(value) => body.nest(2, |field| field.bytes(1, value)),
             MapValue::Jump(chain) => body.nest(2, |field| field.nest(2, |verdict| Verdict::Jump(chain).write(verdict))),
             MapValue::Goto(chain) => body.nest(2, |field| field.nest(2, |verdict| Verdict::Goto(chain).write(verdict))),
@@ -270,6 +291,7 @@ impl MapElement {
     fn read(bytes: &[u8]) -> Option<Self> {
         let find = |bytes, wanted| attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
         let value = match find(bytes, 2) {
+            None if find(bytes, 3).is_some_and(|flags| flags.last().is_some_and(|byte| byte & 1 != 0)) => MapValue::EndOfRange,
             None => MapValue::None,
             Some(data) => match (find(data, 1), find(data, 2)) {
                 (Some(value), _) => MapValue::Data(value.to_vec()),

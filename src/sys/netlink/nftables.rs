@@ -208,6 +208,25 @@ impl<'a> Batch<'a> {
         });
     }
 
+    /// Removes a chain that nothing leads to, with its rules.
+    pub fn delete_chain(&mut self, chain: &str) {
+        self.flush_chain(chain);
+        let table = self.table;
+        self.message(format!("remove chain {chain}"), DELETE_CHAIN, 0, |body| {
+            body.text(1, table);
+            body.text(3, chain);
+        });
+    }
+
+    /// Removes a set or a map that no rule refers to.
+    pub fn delete_set(&mut self, set: &str) {
+        let table = self.table;
+        self.message(format!("remove set {set}"), DELETE_SET, 0, |body| {
+            body.text(1, table);
+            body.text(2, set);
+        });
+    }
+
     /// Makes a set or a map.
     pub fn add_set(&mut self, spec: SetSpec<'_>) {
         const MAP: u32 = 8;

@@ -2,11 +2,10 @@
 
 use super::super::names::Names;
 use super::super::rules::Rules;
-use super::super::ruleset::{PodRules, PodsRules, Switches};
+use super::super::ruleset::Switches;
+use super::super::testing::{Machine, PATIENCE, address, address6, host_with_pods};
 use super::{ServiceRanges, datagrams, route};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use nix::sched::{CloneFlags, setns, unshare};
-use podstead_pod::PodUid;
 use podstead_service::allocate::{Grants, Pool, allocate};
 use podstead_service::definition::Definition;
 use podstead_service::endpoints::{Backend, Backends, ServiceEndpoints};
@@ -14,66 +13,12 @@ use podstead_service::frontends::Frontends;
 use podstead_service::name::ObjectName;
 use podstead_service::range::PortRange;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::fd::AsRawFd;
-use std::process::Command;
+use std::io::{ErrorKind, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 const WEB: &str = "10.202.0.9";
 const WEB6: &str = "fd70:6f64:7374:5001::9";
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// A network namespace.
-struct Machine(File);
-
-impl Machine {
-    fn new() -> Self {
-        let make = || {
-            unshare(CloneFlags::CLONE_NEWNET).unwrap();
-            run("ip link set lo up");
-            File::open("/proc/thread-self/ns/net").unwrap()
-        };
-        Self(std::thread::spawn(make).join().unwrap())
-    }
-
-    /// A file that `ip` finds the namespace by.
-    fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
-    }
-
-    /// Runs something in the namespace. Sockets that it opens stay there.
-    fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        let enter = || {
-            setns(&self.0, CloneFlags::CLONE_NEWNET).unwrap();
-            work()
-        };
-        std::thread::scope(|scope| scope.spawn(enter).join().unwrap())
-    }
-
-    fn run(&self, script: &str) -> String {
-        self.within(|| run(script))
-    }
-
-    /// What the server says, or the error.
-    fn get(&self, to: &str) -> Result<String, ErrorKind> {
-        let to: SocketAddr = to.parse().unwrap();
-        self.within(|| {
-            let mut stream = TcpStream::connect_timeout(&to, PATIENCE).map_err(|error| error.kind())?;
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
-            let mut said = String::new();
-            stream.read_to_string(&mut said).map_err(|error| error.kind())?;
-            Ok(said)
-        })
-    }
-}
-
-fn run(script: &str) -> String {
-    let output = Command::new("sh").args(["-ec", script]).output().unwrap();
-    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// A host with pods 1 to n and its packet rules.
 struct Host {
@@ -83,51 +28,14 @@ struct Host {
     frontends: Frontends,
 }
 
-fn address(pod: usize) -> IpAddr {
-    IpAddr::from([10, 201, 0, u8::try_from(pod).unwrap()])
-}
-
-fn address6(pod: usize) -> IpAddr {
-    format!("fd70:6f64:7374:1::{pod}").parse().unwrap()
-}
-
 fn ranges() -> ServiceRanges {
     ServiceRanges { ipv4: Some("10.202.0.0/20".parse().unwrap()), ipv6: Some("fd70:6f64:7374:5001::/112".parse().unwrap()) }
 }
 
 impl Host {
     fn with_pods(count: usize) -> Self {
-        let (machine, names) = (Machine::new(), Names::new(None));
-        machine.run("echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding");
-        let pods: Vec<Machine> = (1..=count).map(|_| Machine::new()).collect();
-        let mut rules_of = PodsRules::new();
-        for (number, pod) in (1..).zip(&pods) {
-            let (interface, group) = (names.interface(number as u32), names.group);
-            machine.run(&format!("ip link add {interface} type veth peer name eth0"));
-            machine.run(&format!("ip link set eth0 netns {}", pod.path()));
-            machine.run(&format!(
-                "ip link set {interface} group {group} up; ip addr add 169.254.0.1/32 dev {interface}; \
-                 ip -6 addr add fd70:6f64:7374::1/128 dev {interface} nodad; ip -6 addr add fe80::1/64 dev {interface} nodad; \
-                 ip route add {}/32 dev {interface}; ip -6 route add {}/128 dev {interface}",
-                address(number),
-                address6(number)
-            ));
-            pod.run(&format!(
-                "ip link set eth0 up; ip addr add {}/32 dev eth0; ip -6 addr add {}/128 dev eth0 nodad; \
-                 ip route add 169.254.0.1 dev eth0; ip route add default via 169.254.0.1; ip -6 route add default via fe80::1 dev eth0",
-                address(number),
-                address6(number)
-            ));
-            let of_pod = PodRules {
-                interface,
-                addresses: vec![address(number), address6(number)],
-                ports: Vec::new(),
-                is_isolated: false,
-                port: None,
-            };
-            rules_of.insert(PodUid::random(), of_pod);
-        }
-        let mut rules = Rules::new(names);
+        let (machine, pods, rules_of) = host_with_pods(count);
+        let mut rules = Rules::new(Names::new(None));
         machine.within(|| rules.begin(Switches::default(), rules_of).unwrap());
         Self { machine, pods, rules, frontends: Frontends::default() }
     }
@@ -167,13 +75,8 @@ impl Host {
         }
     }
 
-    /// A host of the network that this one is in, 192.0.2.9; this one is 192.0.2.1.
     fn neighbour(&self) -> Machine {
-        let lan = Machine::new();
-        self.machine.run("ip link add lan0 type veth peer name lan1; ip addr add 192.0.2.1/24 dev lan0; ip link set lan0 up");
-        self.machine.run(&format!("ip link set lan1 netns {}", lan.path()));
-        lan.run("ip addr add 192.0.2.9/24 dev lan1; ip link set lan1 up; ip route add 10.202.0.0/20 via 192.0.2.1");
-        lan
+        self.machine.neighbour()
     }
 
     fn pod(&self, number: usize) -> &Machine {

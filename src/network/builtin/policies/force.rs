@@ -1,0 +1,176 @@
+//! Policies in force: what sources want, joined with the pods that have addresses (R12, R14).
+
+use super::super::tracked::own_addresses;
+use super::super::{GATEWAY_V4, GATEWAY_V6, Shared, record};
+use super::cut;
+use super::objects::PolicyObjects;
+use crate::record::RecordError;
+use podstead_pod::{PodFullName, PodUid};
+use podstead_policy::compile::{PolicedPod, Policies};
+use podstead_policy::definition::Policy;
+use podstead_policy::selector::Selector;
+use podstead_service::name::ObjectName;
+use podstead_sys::netlink::NetlinkError;
+use podstead_telemetry::error_chain;
+use podstead_telemetry::events::{EventType, Subject};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+/// Policies that are in force, and where they are from.
+#[derive(Debug, Default)]
+pub(in super::super) struct Policing {
+    policies: Policies,
+    origin: Origin,
+}
+
+/// The origin of policies.
+#[derive(Debug, Default)]
+enum Origin {
+    /// Nothing was looked at yet.
+    #[default]
+    Unknown,
+    /// The record of an earlier daemon, and what those sources say that were read; not all of them were.
+    Record {
+        /// What the record says; `None` if it cannot be read. Then nothing is allowed.
+        earlier: Option<Arc<PolicyObjects>>,
+        /// What sources say, and what was made of both.
+        given: Arc<PolicyObjects>,
+    },
+    /// All sources.
+    Sources(Arc<PolicyObjects>),
+}
+
+/// Reason why policies are not in force as they should be.
+#[derive(Debug, thiserror::Error)]
+pub enum PoliceError {
+    /// The objects could not be recorded.
+    #[error("record the NetworkPolicies")]
+    Record(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The kernel refused a change.
+    #[error("change the packet rules of NetworkPolicies")]
+    Rules(#[source] NetlinkError),
+    /// The daemon is ending, or the work panicked.
+    #[error("the change of the packet rules of NetworkPolicies was interrupted")]
+    Interrupted,
+}
+
+impl Shared {
+    fn policing(&self) -> MutexGuard<'_, Policing> {
+        self.policing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts the policies that sources want now into force, for the pods that have addresses now. `is_edited` says that permissions of a pod that is
+    /// connected may have changed: then connections are looked at, too (N12).
+    pub(in super::super) fn police(&self, is_edited: bool) -> Result<(), PoliceError> {
+        let mut policing = self.policing();
+        let is_renewed = self.renew(&mut policing).map_err(|error| PoliceError::Record(Box::new(error)))?;
+        let pods = self.policed_pods();
+        if matches!(policing.origin, Origin::Record { earlier: None, .. }) {
+            policing.policies = closed(pods.iter().map(|(_, pod)| pod.name.namespace.clone()));
+        }
+        let pods = pods.iter().map(|(uid, pod)| (uid.as_str(), pod));
+        let classes = policing.policies.compile(pods, &PolicedPod::resolver(&[GATEWAY_V4.into(), GATEWAY_V6.into()]));
+        let is_changed = self.rules().police(classes.clone()).map_err(PoliceError::Rules)?;
+        if is_changed && (is_renewed || is_edited) {
+            let ended = cut::end_denied(&classes, &own_addresses());
+            // New connections are refused all the same.
+            if let Err(error) = ended {
+                tracing::warn!(error = %error_chain(&error), "cannot end connections that NetworkPolicies deny");
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at what sources want. Records what is to be in force before it is. Returns true if that is something else than before.
+    fn renew(&self, policing: &mut Policing) -> Result<bool, RecordError> {
+        let (wanted, is_whole) = self.links.policies.policies();
+        let is_same = match &policing.origin {
+            Origin::Unknown => false,
+            Origin::Record { given, .. } => !is_whole && Arc::ptr_eq(given, &wanted),
+            Origin::Sources(given) => Arc::ptr_eq(given, &wanted),
+        };
+        if is_same {
+            return Ok(false);
+        }
+        if is_whole {
+            self.record_policies(&wanted)?;
+            policing.policies = wanted.read();
+            policing.origin = Origin::Sources(wanted);
+            return Ok(true);
+        }
+        let earlier = match &policing.origin {
+            Origin::Unknown => self.recorded_policies(),
+            Origin::Record { earlier, .. } => earlier.clone(),
+            // A source that was added since has not been read: what is in force is what was.
+            Origin::Sources(before) => Some(Arc::clone(before)),
+        };
+        if let Some(earlier) = &earlier {
+            let both = wanted.with_earlier(earlier);
+            self.record_policies(&both)?;
+            policing.policies = both.read();
+        }
+        policing.origin = Origin::Record { earlier, given: wanted };
+        Ok(true)
+    }
+
+    /// What an earlier daemon had in force; `None` if it cannot be read.
+    fn recorded_policies(&self) -> Option<Arc<PolicyObjects>> {
+        match record::read_policies(&self.links.paths) {
+            Ok(objects) => Some(Arc::new(objects)),
+            Err(error) => {
+                let message = format!(
+                    "cannot use the record of NetworkPolicies: {}; no pod may open or receive connections until all sources are synced",
+                    error_chain(&error)
+                );
+                self.tell_once(EventType::Warning, "NetworkPolicyRecordLost", &message);
+                None
+            }
+        }
+    }
+
+    /// Records objects unless they are on record.
+    fn record_policies(&self, objects: &PolicyObjects) -> Result<(), RecordError> {
+        let paths = &self.links.paths;
+        let is_there = record::read_policies(paths).is_ok_and(|recorded| recorded == *objects);
+        if is_there { Ok(()) } else { record::write_policies(paths, objects) }
+    }
+
+    /// Pods with an address of their own.
+    fn policed_pods(&self) -> Vec<(PodUid, PolicedPod)> {
+        let state = self.state();
+        let leases = state.leases.iter().filter(|(_, lease)| lease.slot.is_some());
+        leases.map(|(uid, lease)| (uid.clone(), lease.facts.policed(&lease.pod, lease.addresses.clone()))).collect()
+    }
+
+    /// Names of the policies that select a pod. [`Shared::police`] was called since its SET came.
+    pub(in super::super) fn policies_of(&self, pod: &PolicedPod) -> Vec<String> {
+        self.policing().policies.selecting(pod).map(|policy| policy.name.name.clone()).collect()
+    }
+
+    /// Records an event of a pod, once.
+    pub(in super::super) fn tell_of_policed(&self, uid: &PodUid, pod: &PolicedPod, reason: &'static str, message: &str) {
+        if self.state().told.insert(format!("{uid} {message}")) {
+            let full_name = PodFullName { namespace: pod.name.namespace.clone(), name: pod.name.name.clone() };
+            tracing::warn!(pod_uid = %uid, reason, message, "network");
+            self.links.events.record(
+                &Subject::Pod { full_name, uid: uid.clone(), field_path: None },
+                EventType::Warning,
+                reason,
+                message,
+            );
+        }
+    }
+}
+
+/// Policies that allow nothing in these namespaces.
+fn closed(namespaces: impl Iterator<Item = String>) -> Policies {
+    let namespaces: BTreeSet<String> = namespaces.collect();
+    let deny = namespaces.into_iter().map(|namespace| Policy {
+        name: ObjectName { namespace, name: "podstead-record-lost".to_owned() },
+        only_of: None,
+        pods: Selector::default(),
+        ingress: Some(Vec::new()),
+        egress: Some(Vec::new()),
+    });
+    Policies::new(deny, BTreeMap::new())
+}
