@@ -20,6 +20,7 @@ mod import;
 mod job;
 mod kubeconfig;
 mod logs;
+mod network;
 mod object_type;
 mod output;
 mod plan;
@@ -124,6 +125,8 @@ enum Command {
     Job(job::JobArgs),
     /// Show the progress and the revisions of a rollout
     Rollout(rollout::RolloutArgs),
+    /// Explain which connections of pods NetworkPolicies allow
+    Network(network::NetworkArgs),
     /// List, import, pull and remove images
     Image(image::ImageArgs),
     /// List, export, import and delete the data of persistent volumes
@@ -197,6 +200,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args, &context),
         Command::Job(args) => job::run(&args, &context),
         Command::Rollout(args) => rollout::run(&args, &context),
+        Command::Network(args) => network::run(&args, &context),
         Command::Image(args) => image::run(&args, &context),
         Command::Volume(args) => volume::run(&args, &context),
         Command::Daemon(args) => daemon::run(&args, &context),

@@ -104,7 +104,14 @@ pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode
 async fn disconnect(config: &Config) -> Vec<String> {
     let (pokes, mut ends) = mpsc::unbounded_channel();
     let events = Arc::new(EventLog::new(0, Timestamp::now));
-    let links = CniLinks { paths: config.paths.clone(), config: config.network.clone(), events, names: None, policies: Arc::new(NoPolicies::default()), pokes };
+    let links = CniLinks {
+        paths: config.paths.clone(),
+        config: config.network.clone(),
+        events,
+        names: None,
+        policies: Arc::new(NoPolicies::default()),
+        pokes,
+    };
     let plugins = CniNetwork::open(links, Arc::new(HostOrLoopback)).await;
     let mut troubles = Vec::new();
     for uid in plugins.connected() {

@@ -12,6 +12,7 @@ use super::dns::{DnsSockets, PodAddresses};
 use super::event_keeper::EventKeeper;
 use super::node;
 use super::pod_control::Control;
+use super::policies::{self, SourcePolicies};
 use super::roots::NeededImages;
 use super::roster::{Roster, RosterLinks};
 use super::services::{PublishedBackends, Steward, StewardLinks};
@@ -29,7 +30,7 @@ use podstead_container::protocol::LogLimits;
 use podstead_expand::{ExpandLinks, ExpandTask, Observations};
 use podstead_image::{ImageStore, ImageStoreConfig};
 use podstead_mux::{self as mux, Merge, MuxTask, ObjectView, SourcesReady};
-use podstead_network::{BuiltinNetwork, CniLinks, CniNetwork, HostOrLoopback, NetworkLinks, NoPolicies, PolicySource, host_ips};
+use podstead_network::{BuiltinNetwork, CniLinks, CniNetwork, HostOrLoopback, NetworkLinks, PolicySource, host_ips};
 use podstead_pod::objects::FingerprintKey;
 use podstead_pod::{PodUid, SourceId};
 use podstead_probe::Prober;
@@ -125,7 +126,8 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     let (tell_sharing, shared) = watch::channel(Arc::new(sharing(&config.sources)));
     let (command, commands) = mpsc::channel(COMMANDS);
     let (poke, pokes) = mpsc::unbounded_channel();
-    let (plugins, builtin) = open_network(&config, &dns, events.clone(), poke.clone()).await;
+    let policies = Arc::new(SourcePolicies::new(Arc::clone(&objects)));
+    let (plugins, builtin) = open_network(&config, &dns, events.clone(), poke.clone(), policies).await;
     let askers = PodAddresses { builtin: builtin.clone(), plugins: plugins.clone() };
     let (resolver, names) = dns.resolver(&config, published.clone(), askers, shared);
     let statuses: Arc<dyn PodStatusSink> = match &names {
@@ -243,6 +245,8 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         "the controller of Services"
     });
     if let Some(builtin) = builtin {
+        let (objects, network) = (Arc::clone(&objects), builtin.clone());
+        stages.spawn(async move { match policies::follow(objects, network).await {} });
         stages.spawn(async move {
             builtin.watch().await;
             "the packet rule watcher"
@@ -413,9 +417,8 @@ async fn open_network(
     dns: &DnsSockets,
     events: Arc<EventLog>,
     pokes: mpsc::UnboundedSender<PodUid>,
+    policies: Arc<dyn PolicySource>,
 ) -> (CniNetwork, Option<BuiltinNetwork>) {
-    // Sources deliver none yet.
-    let policies: Arc<dyn PolicySource> = Arc::new(NoPolicies::default());
     let plugins = CniLinks {
         paths: config.paths.clone(),
         config: config.network.clone(),

@@ -8,6 +8,7 @@ mod dns;
 mod event_keeper;
 pub mod node;
 mod pod_control;
+mod policies;
 mod roots;
 mod roster;
 mod services;

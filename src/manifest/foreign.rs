@@ -64,7 +64,6 @@ enum RowAnswer {
 use RowAnswer::{Ignored as I, Refused as R};
 
 const NO_ENDPOINTS: RowAnswer = I("EndpointSlices take its place: write one for a Service without selector");
-const NO_NAMESPACES: RowAnswer = I("namespaces need not be made");
 const NO_API: RowAnswer = I("there is no API server that pods could ask");
 const NOT_SCALED: RowAnswer = I("nothing scales pods here: a workload has the replicas that it is written with, or 1");
 const NOT_DISRUPTED: RowAnswer = I("only updates stop pods here, and they keep to the strategy of the workload");
@@ -99,7 +98,6 @@ const fn row(group: &'static str, kind: &'static str, answer: RowAnswer) -> Row 
 /// Kinds by group. A group with a dot that is not here is ignored as a whole.
 const TABLE: &[Row] = &[
     row("", "Endpoints", NO_ENDPOINTS),
-    row("", "Namespace", NO_NAMESPACES),
     row("", "ServiceAccount", NO_API),
     row("rbac.authorization.k8s.io", "Role", NO_API),
     row("rbac.authorization.k8s.io", "ClusterRole", NO_API),
@@ -124,8 +122,6 @@ const TABLE: &[Row] = &[
     row("cloud.google.com", "BackendConfig", NO_ROUTES),
     row("networking.gke.io", "FrontendConfig", NO_ROUTES),
     row("networking.gke.io", "ManagedCertificate", NO_ROUTES),
-    row("extensions", "NetworkPolicy", OPEN),
-    row("networking.k8s.io", "NetworkPolicy", OPEN),
     row("policy.networking.k8s.io", "AdminNetworkPolicy", OPEN),
     row("policy.networking.k8s.io", "BaselineAdminNetworkPolicy", OPEN),
     row("cilium.io", "CiliumNetworkPolicy", OPEN),
@@ -320,6 +316,8 @@ Manifests that were made for a cluster hold more than pods. podstead reads these
 | ReplicationController | `v1` | [fields of workloads](workload-support.md) |
 | Service | `v1` | [Services](services.md) |
 | EndpointSlice | `discovery.k8s.io/v1` | [Services](services.md) |
+| NetworkPolicy | `networking.k8s.io/v1` | [NetworkPolicies](network-policies.md) |
+| Namespace, for its labels | `v1` | [NetworkPolicies](network-policies.md) |
 | ConfigMap, Secret | `v1` | [ConfigMaps and Secrets](objects.md) |
 | PersistentVolumeClaim | `v1` | [volumes](volumes.md) |
 | Patch | `podstead.dev/v1alpha1` | [one repository, many hosts](many-hosts.md) |

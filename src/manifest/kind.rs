@@ -28,7 +28,7 @@ pub(super) const LIST_VERSION: &str = "v1";
 const TEMPLATE: Option<&str> = Some("it has at least selector and template");
 
 /// All of them.
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 15] = [
     Kind {
         name: "Pod",
         version: "v1",
@@ -132,6 +132,22 @@ const KINDS: [Kind; 13] = [
         list: "EndpointSliceList",
         spec: None,
         read: |json| serde_json::from_value(json).map(|object| Object::Network(NetworkObject::EndpointSlice(Box::new(object)))),
+    },
+    Kind {
+        name: "Namespace",
+        version: "v1",
+        structure: &table::NAMESPACE,
+        list: "NamespaceList",
+        spec: None,
+        read: |json| serde_json::from_value(json).map(|object| Object::Network(NetworkObject::Namespace(Box::new(object)))),
+    },
+    Kind {
+        name: "NetworkPolicy",
+        version: "networking.k8s.io/v1",
+        structure: &table::NETWORK_POLICY,
+        list: "NetworkPolicyList",
+        spec: Some("a NetworkPolicy has at least spec.podSelector; `{}` selects all pods of its namespace"),
+        read: |json| serde_json::from_value(json).map(|object| Object::Network(NetworkObject::NetworkPolicy(Box::new(object)))),
     },
 ];
 

@@ -12,6 +12,7 @@ mod host_or_loopback;
 mod record;
 
 pub use builtin::diagnosis;
+pub use builtin::trace;
 pub use builtin::{BuiltinNetwork, LeaveError, NetworkLinks, ServeError, ServiceRanges, leave};
 pub use builtin::{NoPolicies, PoliceError, PolicyObjects, PolicySource, ScopedPolicy};
 pub use cni::{CniLinks, CniNetwork};

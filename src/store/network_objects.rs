@@ -12,6 +12,8 @@ pub(super) fn admit(mut object: NetworkObject) -> (Option<NetworkObject>, Vec<Fi
     let (errors, warnings) = match &object {
         NetworkObject::Service(service) => (validate::service(service), validate::without_effect(service)),
         NetworkObject::EndpointSlice(slice) => (validate::endpoint_slice(slice), Vec::new()),
+        NetworkObject::Namespace(namespace) => (validate::namespace(namespace), Vec::new()),
+        NetworkObject::NetworkPolicy(policy) => (podstead_policy::validate::network_policy(policy), Vec::new()),
     };
     let is_refused = !errors.is_empty();
     let problems = errors.into_iter().map(refused).chain(warnings.into_iter().map(warned)).collect();
@@ -21,8 +23,10 @@ pub(super) fn admit(mut object: NetworkObject) -> (Option<NetworkObject>, Vec<Fi
 
 /// Keeps what an author may say about the object.
 fn keep_own(object: &mut NetworkObject) {
-    if let NetworkObject::Service(service) = object {
-        service.status = None;
+    match object {
+        NetworkObject::Service(service) => service.status = None,
+        NetworkObject::Namespace(namespace) => (namespace.spec, namespace.status) = (None, None),
+        NetworkObject::EndpointSlice(_) | NetworkObject::NetworkPolicy(_) => {}
     }
     let metadata = object.metadata_mut();
     let ObjectMeta { name, namespace, labels, annotations, .. } = std::mem::take(metadata);
@@ -74,6 +78,26 @@ mod tests {
         let lines: Vec<String> = checked.problems.iter().map(ToString::to_string).collect();
         let expected = "web.yaml:6:24: warning[ignored-field]: spec.trafficDistribution";
         assert!(lines.iter().any(|line| line.starts_with(expected)), "{lines:?}");
+    }
+
+    #[test]
+    fn problems_of_a_policy_have_positions() {
+        let text = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: web}\nspec:\n  podSelector: {}\n  ingress:\n  \
+                    - from:\n    - ipBlock: {cidr: 10.0.0.0/8, except: [11.0.0.0/8]}\n";
+        let checked = checked(text);
+        assert!(checked.accepted.is_empty());
+        let line = checked.problems[0].to_string();
+        assert!(line.starts_with("web.yaml:8:") && line.contains("spec.ingress[0].from[0].ipBlock.except[0]"), "{line}");
+    }
+
+    #[test]
+    fn namespace_keeps_its_labels() {
+        let text = "apiVersion: v1\nkind: Namespace\nmetadata: {name: prod, labels: {purpose: production}}\nspec: {finalizers: [kubernetes]}\n";
+        let checked = checked(text);
+        let AcceptedObject::Network(object) = &checked.accepted[0].object else { panic!("{checked:?}") };
+        let json = object.to_json().unwrap();
+        assert_eq!((&json["metadata"]["labels"]["purpose"], &json["spec"]), (&"production".into(), &serde_json::Value::Null));
+        assert!(checked.problems.is_empty(), "{checked:?}");
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, ReplicationController, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Pod, ReplicationController, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -46,6 +47,8 @@ fn table() -> String {
     add::<CronJob>("CronJob", &mut structures);
     add::<Service>("Service", &mut structures);
     add::<EndpointSlice>("EndpointSlice", &mut structures);
+    add::<Namespace>("Namespace", &mut structures);
+    add::<NetworkPolicy>("NetworkPolicy", &mut structures);
     let mut text = HEAD.to_owned();
     for (name, schema) in &structures {
         let Some(properties) = schema["properties"].as_object() else { continue };

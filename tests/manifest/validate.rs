@@ -223,7 +223,8 @@ fn repositories_made_for_clusters_are_valid() {
 #[test]
 fn source_of_ignored_objects_only_is_valid() {
     let directory = tempfile::tempdir().unwrap();
-    let text = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\napiVersion: cert-manager.io/v1\nkind: Certificate\n";
+    let text =
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n---\napiVersion: cert-manager.io/v1\nkind: Certificate\n";
     std::fs::write(directory.path().join("a.yaml"), text).unwrap();
     let output = validate(directory.path(), &["."]);
     assert_eq!((output.status.code(), stderr(&output)), (Some(0), "1 file: 0 valid pods; 0 errors, 2 warnings\n"));

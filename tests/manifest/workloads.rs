@@ -74,13 +74,13 @@ fn lists_hold_workloads_and_other_kinds() {
         format!(
             "apiVersion: v1\nkind: List\nitems:\n- {{apiVersion: v1, kind: Service, metadata: {{name: s}}, spec: {{ports: [{{port: 80}}]}}}}\n\
              - {{apiVersion: apps/v1, kind: DaemonSet, metadata: {{name: d}}, spec: {spec}}}\n\
-             - {{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {{name: n}}}}\n"
+             - {{apiVersion: cilium.io/v2, kind: CiliumNetworkPolicy, metadata: {{name: n}}}}\n"
         ),
     );
     assert_eq!((names(&mixed), mixed.broken.len(), warnings(&mixed).len()), (vec!["s", "d"], 0, 0));
     assert_eq!(
         shown(&mixed),
-        ["l.yaml:6:44: error[unsupported-kind]: items[2].kind: the kind \"NetworkPolicy\" of networking.k8s.io is not supported: \
+        ["l.yaml:6:36: error[unsupported-kind]: items[2].kind: the kind \"CiliumNetworkPolicy\" of cilium.io is not supported: \
           the pods that it selects would be open (leave it out, or give the pods a network of their own)"]
     );
     let services = decode(

@@ -54,7 +54,7 @@ pub(super) fn services(objects: &Objects) -> Vec<SourcedService> {
                 let definition = Definition::of(service).ok()?;
                 Some(SourcedService { definition, source: held.source.clone(), object: (**service).clone() })
             }
-            NetworkObject::EndpointSlice(_) => None,
+            NetworkObject::EndpointSlice(_) | NetworkObject::Namespace(_) | NetworkObject::NetworkPolicy(_) => None,
         },
         Object::ConfigMap(_) | Object::Secret(_) | Object::PersistentVolumeClaim(_) => None,
     });
@@ -167,7 +167,7 @@ fn of_sources(objects: &Objects) -> Vec<(&EndpointSlice, &SourceId)> {
     let slices = objects.iter().filter_map(|(_, held)| match &held.object {
         Object::Network(object) => match &**object {
             NetworkObject::EndpointSlice(slice) => Some((&**slice, &held.source)),
-            NetworkObject::Service(_) => None,
+            NetworkObject::Service(_) | NetworkObject::Namespace(_) | NetworkObject::NetworkPolicy(_) => None,
         },
         Object::ConfigMap(_) | Object::Secret(_) | Object::PersistentVolumeClaim(_) => None,
     });

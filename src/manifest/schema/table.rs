@@ -635,6 +635,14 @@ pub static HOST_PATH_VOLUME_SOURCE: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static IP_BLOCK: Struct = Struct {
+    name: "IPBlock",
+    fields: &[
+        r("cidr", Str), o("except", List(&Str)),
+    ],
+};
+
+#[rustfmt::skip]
 pub static ISCSI_VOLUME_SOURCE: Struct = Struct {
     name: "ISCSIVolumeSource",
     fields: &[
@@ -796,6 +804,89 @@ pub static NFS_VOLUME_SOURCE: Struct = Struct {
     name: "NFSVolumeSource",
     fields: &[
         r("path", Str), o("readOnly", Bool), r("server", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NAMESPACE: Struct = Struct {
+    name: "Namespace",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)), o("spec", Object(&NAMESPACE_SPEC)),
+        o("status", Object(&NAMESPACE_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NAMESPACE_CONDITION: Struct = Struct {
+    name: "NamespaceCondition",
+    fields: &[
+        o("lastTransitionTime", Time), o("message", Str), o("reason", Str), r("status", Str), r("type", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NAMESPACE_SPEC: Struct = Struct {
+    name: "NamespaceSpec",
+    fields: &[
+        o("finalizers", List(&Str)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NAMESPACE_STATUS: Struct = Struct {
+    name: "NamespaceStatus",
+    fields: &[
+        o("conditions", List(&Object(&NAMESPACE_CONDITION))), o("phase", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NETWORK_POLICY: Struct = Struct {
+    name: "NetworkPolicy",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)), o("spec", Object(&NETWORK_POLICY_SPEC)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NETWORK_POLICY_EGRESS_RULE: Struct = Struct {
+    name: "NetworkPolicyEgressRule",
+    fields: &[
+        o("ports", List(&Object(&NETWORK_POLICY_PORT))), o("to", List(&Object(&NETWORK_POLICY_PEER))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NETWORK_POLICY_INGRESS_RULE: Struct = Struct {
+    name: "NetworkPolicyIngressRule",
+    fields: &[
+        o("from", List(&Object(&NETWORK_POLICY_PEER))), o("ports", List(&Object(&NETWORK_POLICY_PORT))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NETWORK_POLICY_PEER: Struct = Struct {
+    name: "NetworkPolicyPeer",
+    fields: &[
+        o("ipBlock", Object(&IP_BLOCK)), o("namespaceSelector", Object(&LABEL_SELECTOR)),
+        o("podSelector", Object(&LABEL_SELECTOR)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NETWORK_POLICY_PORT: Struct = Struct {
+    name: "NetworkPolicyPort",
+    fields: &[
+        o("endPort", Int32), o("port", IntOrString), o("protocol", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NETWORK_POLICY_SPEC: Struct = Struct {
+    name: "NetworkPolicySpec",
+    fields: &[
+        o("egress", List(&Object(&NETWORK_POLICY_EGRESS_RULE))), o("ingress", List(&Object(&NETWORK_POLICY_INGRESS_RULE))),
+        o("podSelector", Object(&LABEL_SELECTOR)), o("policyTypes", List(&Str)),
     ],
 };
 

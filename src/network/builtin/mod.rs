@@ -35,6 +35,7 @@ mod services;
 mod switches;
 #[cfg(test)]
 mod testing;
+pub mod trace;
 mod tracked;
 mod uplink;
 mod watch;

@@ -162,12 +162,13 @@ impl Objects {
 
     /// Adds an object of a source, which comes after those of all earlier ones in the order of [`Sharing::order`]. When no pod would ever use
     /// it, because a source that is not apart has one of this name, that one stays and its source is returned. A claim stands for
-    /// one directory: that of an unrestricted source leaves no room for another one. Objects of the network have one name for all pods.
+    /// one directory: that of an unrestricted source leaves no room for another one. Objects of the network but policies have one name for all pods.
     pub fn add(&mut self, source: &SourceId, name: ObjectName, object: Object) -> Option<SourceId> {
         let sharing = &self.sharing;
         let hides = |held: &&Held| {
             let takes_the_place = name.kind == ObjectKind::PersistentVolumeClaim && !sharing.is_restricted(&held.source);
-            let is_for_all = matches!(name.kind, ObjectKind::Network(_));
+            // A policy of a restricted source selects its pods only: it neither takes the place of another source's policy nor leaves its own to it.
+            let is_for_all = matches!(name.kind, ObjectKind::Network(kind) if kind != NetworkKind::NetworkPolicy);
             takes_the_place || is_for_all || !sharing.are_apart(source, &held.source)
         };
         let winner = self.held.get(&name).and_then(|held| held.iter().find(hides)).map(|held| held.source.clone());

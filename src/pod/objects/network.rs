@@ -1,7 +1,8 @@
 //! Objects that say how pods are reached. Pods do not refer to them.
 
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,10 @@ pub enum NetworkKind {
     Service,
     /// `discovery.k8s.io/v1` EndpointSlice.
     EndpointSlice,
+    /// `v1` Namespace, for its labels.
+    Namespace,
+    /// `networking.k8s.io/v1` NetworkPolicy.
+    NetworkPolicy,
 }
 
 impl NetworkKind {
@@ -20,6 +25,8 @@ impl NetworkKind {
         match self {
             Self::Service => "Service",
             Self::EndpointSlice => "EndpointSlice",
+            Self::Namespace => "Namespace",
+            Self::NetworkPolicy => "NetworkPolicy",
         }
     }
 
@@ -28,6 +35,8 @@ impl NetworkKind {
         match self {
             Self::Service => "service",
             Self::EndpointSlice => "endpointslice",
+            Self::Namespace => "namespace",
+            Self::NetworkPolicy => "networkpolicy",
         }
     }
 }
@@ -39,6 +48,10 @@ pub enum NetworkObject {
     Service(Box<Service>),
     /// `discovery.k8s.io/v1` EndpointSlice.
     EndpointSlice(Box<EndpointSlice>),
+    /// `v1` Namespace.
+    Namespace(Box<Namespace>),
+    /// `networking.k8s.io/v1` NetworkPolicy.
+    NetworkPolicy(Box<NetworkPolicy>),
 }
 
 impl NetworkObject {
@@ -47,6 +60,8 @@ impl NetworkObject {
         match self {
             Self::Service(_) => NetworkKind::Service,
             Self::EndpointSlice(_) => NetworkKind::EndpointSlice,
+            Self::Namespace(_) => NetworkKind::Namespace,
+            Self::NetworkPolicy(_) => NetworkKind::NetworkPolicy,
         }
     }
 
@@ -55,6 +70,8 @@ impl NetworkObject {
         match self {
             Self::Service(object) => &object.metadata,
             Self::EndpointSlice(object) => &object.metadata,
+            Self::Namespace(object) => &object.metadata,
+            Self::NetworkPolicy(object) => &object.metadata,
         }
     }
 
@@ -63,6 +80,8 @@ impl NetworkObject {
         match self {
             Self::Service(object) => &mut object.metadata,
             Self::EndpointSlice(object) => &mut object.metadata,
+            Self::Namespace(object) => &mut object.metadata,
+            Self::NetworkPolicy(object) => &mut object.metadata,
         }
     }
 
@@ -71,6 +90,8 @@ impl NetworkObject {
         match self {
             Self::Service(object) => serde_json::to_value(object),
             Self::EndpointSlice(object) => serde_json::to_value(object),
+            Self::Namespace(object) => serde_json::to_value(object),
+            Self::NetworkPolicy(object) => serde_json::to_value(object),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rules of `allow` for Services and EndpointSlices: they lead connections to pods, and may take addresses and ports of the host.
+//! Rules of `allow` for Services, EndpointSlices, NetworkPolicies and Namespaces: they say who reaches pods, and may take addresses and ports of the host.
 
 use super::{CODE, of_namespace, violation};
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
@@ -16,6 +16,10 @@ pub(crate) fn of_network_object(object: &NetworkObject, namespace: &str, allow: 
             found.push(violation("kind", "an EndpointSlice".to_owned(), "hostNetwork"));
         }
         NetworkObject::EndpointSlice(_) => {}
+        // It selects pods of this source only.
+        NetworkObject::NetworkPolicy(_) => {}
+        // Policies of other sources tell namespaces by their labels.
+        NetworkObject::Namespace(_) => return vec![labels_of_namespace()],
     }
     found
 }
@@ -63,6 +67,18 @@ fn of_ports(spec: &ServiceSpec, is_load_balancer: bool, has_node_ports: bool, al
     found
 }
 
+fn labels_of_namespace() -> FieldProblem {
+    let message = "this source may not label namespaces: NetworkPolicies of others tell them by their labels".to_owned();
+    let hint = "write the Namespace in a source without allow, or select it by the label kubernetes.io/metadata.name, which every namespace has";
+    FieldProblem {
+        severity: Severity::Error,
+        code: CODE.to_owned(),
+        field: "kind".to_owned(),
+        message,
+        hint: Some(hint.to_owned()),
+    }
+}
+
 fn chosen(field: String, what: String, hint: &str) -> FieldProblem {
     let message = format!("this source may not use {what}");
     FieldProblem { severity: Severity::Error, code: CODE.to_owned(), field, message, hint: Some(hint.to_owned()) }
@@ -93,6 +109,14 @@ mod tests {
         let balanced = service("  type: LoadBalancer\n  allocateLoadBalancerNodePorts: false\n  ports: [{port: 80}]\n");
         assert_eq!(violations("{}", &balanced), ["8 spec.ports[0].port"]);
         assert_eq!(violations("{hostPorts: [80]}", &balanced), [""; 0]);
+    }
+
+    #[test]
+    fn namespaces_are_labelled_by_unrestricted_sources() {
+        let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: web, labels: {purpose: production}}\n";
+        assert_eq!(violations("{hostNetwork: true}", namespace), ["2 kind"]);
+        let policy = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: deny}\nspec: {podSelector: {}}\n";
+        assert_eq!(violations("{}", policy), [""; 0]);
     }
 
     #[test]

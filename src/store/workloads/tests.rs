@@ -257,8 +257,8 @@ fn long_name_is_cut_and_judged_as_its_pods_are_called() {
 #[test]
 fn unread_kinds_leave_the_file_clear() {
     let text = format!(
-        "{DEPLOYMENT}---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: web}}\n---\napiVersion: networking.k8s.io/v1\nkind: \
-         NetworkPolicy\nmetadata: {{name: web}}\n"
+        "{DEPLOYMENT}---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: web}}\n---\napiVersion: cilium.io/v2\nkind: \
+         CiliumNetworkPolicy\nmetadata: {{name: web}}\n"
     );
     let checked = checked(&text);
     assert_eq!((checked.accepted.len(), checked.broken.len(), checked.ignored.len()), (1, 0, 1));
@@ -307,7 +307,7 @@ fn broken_edit_keeps_the_last_good_workload() {
 
 #[test]
 fn refused_kind_keeps_no_old_object() {
-    let policy = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: web}\n";
+    let policy = "apiVersion: cilium.io/v2\nkind: CiliumNetworkPolicy\nmetadata: {name: web}\n";
     let with_policy = format!("{DEPLOYMENT}---\n{policy}");
     let sets = sets(&[&[("a.yaml", &with_policy)], &[("a.yaml", policy)]]);
     assert_eq!((sets[0].workloads.len(), sets[0].problems.len()), (1, 1));

@@ -82,6 +82,19 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("pod", "NetworkLeftBehind", "Warning", "a CNI plugin could not remove the network of the pod"),
     ("pod, host", "NetworkRecordLost", "Warning", "the record of a pod's network cannot be read"),
     ("pod, host", "NetworkNotReady", "Warning", "pods cannot be connected to the network; podstead retries"),
+    ("pod", "NetworkPolicyIgnored", "Warning", "a NetworkPolicy selects the pod, which uses the host network"),
+    (
+        "pod",
+        "NetworkPolicyNotEnforced",
+        "Warning",
+        "a NetworkPolicy selects the pod and cannot be enforced for it: it does not start, or goes on if it runs",
+    ),
+    (
+        "host",
+        "NetworkPolicyRecordLost",
+        "Warning",
+        "the record of NetworkPolicies cannot be read; pods are closed until all sources are synced",
+    ),
     ("pod", "NetworksIgnored", "Warning", "the pod requests additional networks, but uses the host network"),
     (
         "pod",

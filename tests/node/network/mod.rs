@@ -12,6 +12,7 @@ pub(crate) mod lan;
 mod mending;
 mod names;
 mod neighbours;
+mod policies;
 mod power;
 mod probes;
 mod reach;

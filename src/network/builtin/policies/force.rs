@@ -6,7 +6,7 @@ use super::cut;
 use super::objects::PolicyObjects;
 use crate::record::RecordError;
 use podstead_pod::{PodFullName, PodUid};
-use podstead_policy::compile::{PolicedPod, Policies};
+use podstead_policy::compile::{Classes, PolicedPod, Policies};
 use podstead_policy::definition::Policy;
 use podstead_policy::selector::Selector;
 use podstead_service::name::ObjectName;
@@ -64,12 +64,18 @@ impl Shared {
     pub(in super::super) fn police(&self, is_edited: bool) -> Result<(), PoliceError> {
         let mut policing = self.policing();
         let is_renewed = self.renew(&mut policing).map_err(|error| PoliceError::Record(Box::new(error)))?;
-        let pods = self.policed_pods();
-        if matches!(policing.origin, Origin::Record { earlier: None, .. }) {
-            policing.policies = closed(pods.iter().map(|(_, pod)| pod.name.namespace.clone()));
-        }
-        let pods = pods.iter().map(|(uid, pod)| (uid.as_str(), pod));
-        let classes = policing.policies.compile(pods, &PolicedPod::resolver(&[GATEWAY_V4.into(), GATEWAY_V6.into()]));
+        let is_closed = matches!(policing.origin, Origin::Record { earlier: None, .. });
+        let classes = if policing.policies.is_empty() && !is_closed {
+            // The pods need not be looked at.
+            Classes::default()
+        } else {
+            let pods = self.policed_pods();
+            if is_closed {
+                policing.policies = closed(pods.iter().map(|(_, pod)| pod.name.namespace.clone()));
+            }
+            let pods = pods.iter().map(|(uid, pod)| (uid.as_str(), pod));
+            policing.policies.compile(pods, &PolicedPod::resolver(&[GATEWAY_V4.into(), GATEWAY_V6.into()]))
+        };
         let is_changed = self.rules().police(classes.clone()).map_err(PoliceError::Rules)?;
         if is_changed && (is_renewed || is_edited) {
             let ended = cut::end_denied(&classes, &own_addresses());
@@ -118,6 +124,7 @@ impl Shared {
         match record::read_policies(&self.links.paths) {
             Ok(objects) => Some(Arc::new(objects)),
             Err(error) => {
+                // It stays where it is until a new one takes its place: without it, the next daemon would take nothing for denied.
                 let message = format!(
                     "cannot use the record of NetworkPolicies: {}; no pod may open or receive connections until all sources are synced",
                     error_chain(&error)

@@ -1,0 +1,79 @@
+//! NetworkPolicies on their way from the objects of all sources to the network.
+
+use podstead_mux::ObjectView;
+use podstead_network::{BuiltinNetwork, PolicyObjects, PolicySource, ScopedPolicy};
+use podstead_pod::objects::{NetworkObject, Object, Objects};
+use podstead_telemetry::error_chain;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Pause before a change that failed is tried again.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// The policies among the objects of all sources.
+#[derive(Debug)]
+pub(super) struct SourcePolicies {
+    objects: Arc<ObjectView>,
+    /// The objects that were looked at last, and the policies among them.
+    last: Mutex<(Arc<Objects>, Arc<PolicyObjects>)>,
+}
+
+impl SourcePolicies {
+    /// Those of this view.
+    pub(super) fn new(objects: Arc<ObjectView>) -> Self {
+        Self { objects, last: Mutex::default() }
+    }
+}
+
+impl PolicySource for SourcePolicies {
+    fn policies(&self) -> (Arc<PolicyObjects>, bool) {
+        let objects = self.objects.get();
+        let is_complete = objects.is_complete();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&last.0, &objects) {
+            let policies = among(&objects);
+            if policies != *last.1 {
+                last.1 = Arc::new(policies);
+            }
+            last.0 = objects;
+        }
+        (Arc::clone(&last.1), is_complete)
+    }
+}
+
+/// The policies and labelled namespaces among objects (pure). A policy of a restricted source selects pods of that source only.
+fn among(objects: &Objects) -> PolicyObjects {
+    let mut found = PolicyObjects::default();
+    for (name, held) in objects.all() {
+        let Object::Network(object) = &held.object else { continue };
+        match &**object {
+            NetworkObject::NetworkPolicy(policy) => {
+                let is_restricted = objects.sharing().is_restricted(&held.source);
+                let only_of = is_restricted.then(|| held.source.to_string());
+                found.policies.push(ScopedPolicy { object: (**policy).clone(), only_of });
+            }
+            NetworkObject::Namespace(namespace) => {
+                let labels = namespace.metadata.labels.clone().unwrap_or_default();
+                found.namespaces.insert(name.name.clone(), labels);
+            }
+            NetworkObject::Service(_) | NetworkObject::EndpointSlice(_) => {}
+        }
+    }
+    found
+}
+
+/// Has the network enforce other policies as soon as sources want them.
+pub(super) async fn follow(objects: Arc<ObjectView>, network: BuiltinNetwork) -> Infallible {
+    let mut changes = objects.subscribe();
+    loop {
+        while let Err(error) = network.police().await {
+            tracing::error!(error = %error_chain(&error), "cannot enforce NetworkPolicies");
+            tokio::time::sleep(PAUSE).await;
+        }
+        // The sender is in `objects`, which is held here: it is never gone.
+        if changes.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
