@@ -75,6 +75,8 @@ impl Object {
             Object::Secret(secret) => &mut secret.metadata,
             Object::PersistentVolumeClaim(claim) => &mut claim.metadata,
             Object::Workload(workload) => workload.metadata_mut(),
+            // It is in none.
+            Object::Network(NetworkObject::Namespace(_)) => return,
             Object::Network(object) => object.metadata_mut(),
         };
         if namespace != DEFAULT_NAMESPACE && metadata.namespace.as_ref().is_none_or(String::is_empty) {
