@@ -147,7 +147,7 @@ fn status_is_the_default_and_says_what_to_do() {
 fn images_are_managed() {
     let host = two_pods();
     let listed = host.run(&["image", "ls"]);
-    assert!(listed.contains("docker.io/library/nginx:1.27   111111111111   24.0MiB   2d2h"), "{listed}");
+    assert!(listed.contains("docker.io/library/nginx:1.27   111111111111   24.0MiB   20.0MiB   yes      2d2h"), "{listed}");
     let output = host.output(&["image", "pull", "docker.io/library/redis:7"]);
     assert_eq!(text(&output.stdout), format!("sha256:{}\n", "2".repeat(64)));
     assert_eq!(text(&output.stderr), "aaaaaaaaaaaa: complete, 1.0KiB\n");

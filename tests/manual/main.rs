@@ -127,11 +127,13 @@ macro_rules! pages {
 pages! {
     tutorial: "tutorial.md",
     air_gapped: "how-to/air-gapped.md",
+    backup: "how-to/backup.md",
     from_a_cluster: "how-to/from-a-cluster.md",
     from_docker_compose: "how-to/from-docker-compose.md",
     from_podman: "how-to/from-podman.md",
     install: "how-to/install.md",
     join_cluster: "how-to/join-cluster.md",
+    kubectl: "how-to/kubectl.md",
     many_hosts: "how-to/many-hosts.md",
     private_registry: "how-to/private-registry.md",
     proxy: "how-to/proxy.md",
@@ -140,6 +142,7 @@ pages! {
     signed_commits: "how-to/signed-commits.md",
     support: "how-to/support.md",
     untrusted_source: "how-to/untrusted-source.md",
+    what_do_i_do_when: "how-to/what-do-i-do-when.md",
 }
 
 #[test]
