@@ -80,6 +80,8 @@ pub(super) struct Disk {
     due: Mutex<BTreeSet<Digest>>,
     /// Number of references named since the start.
     arrivals: watch::Sender<u64>,
+    /// Number of times that layers were published without a reference.
+    published: watch::Sender<u64>,
     /// Held shared while an image is created, exclusively while unused layers are removed.
     making: RwLock<()>,
     _lock: File,
@@ -138,6 +140,7 @@ impl Disk {
             opened: Instant::now(),
             due: Mutex::default(),
             arrivals: watch::Sender::default(),
+            published: watch::Sender::default(),
             making,
             _lock: lock,
         };
@@ -221,11 +224,16 @@ impl Disk {
         self.layout.layer(chain).is_dir()
     }
 
-    /// Waits until an image with this layer is here, however it comes.
+    /// Waits until this layer is here, however it comes.
     pub(super) async fn wait_for_layer(&self, chain: Digest) {
-        let mut arrivals = self.arrivals.subscribe();
-        // The sender lives as long as the store.
-        while !self.has_layer(chain) && arrivals.changed().await.is_ok() {}
+        let (mut arrivals, mut published) = (self.arrivals.subscribe(), self.published.subscribe());
+        while !self.has_layer(chain) {
+            // The senders live as long as the store.
+            tokio::select! {
+                _ = arrivals.changed() => {}
+                _ = published.changed() => {}
+            }
+        }
     }
 
     /// Record of a layer that is present; `None` too if the record cannot be read, which is reported when the image is used.
@@ -244,6 +252,11 @@ impl Disk {
         self.layout.preloaded()
     }
 
+    /// Directory of the layers that are being fetched.
+    pub(super) fn spool(&self) -> PathBuf {
+        self.layout.spool()
+    }
+
     pub(super) fn staging(&self) -> &Staging {
         &self.staging
     }
@@ -260,7 +273,7 @@ impl Disk {
         result
     }
 
-    /// Keeps what a failed pull has got whole; returns how many layers.
+    /// Publishes layers of an image that is not complete, so that they need not be made again; returns how many.
     pub(super) fn salvage(
         &self,
         configuration: &Configuration,
@@ -271,7 +284,9 @@ impl Disk {
             commit::salvage(&self.layout, &self.staging, configuration, staged)
         };
         self.sweep_due();
-        salvaged
+        let count = salvaged?;
+        self.published.send_modify(|times| *times += 1);
+        Ok(count)
     }
 
     /// Imports an archive; returns the references that it brought.

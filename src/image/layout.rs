@@ -7,6 +7,7 @@
 //! layers/<chain>/   fs/ and layer.json
 //! refs/<hash>.json  what a reference names
 //! staging/          what is being made; emptied at start
+//! spool/            layers that are being fetched; what was fetched stays
 //! preloaded.json    which archives were imported
 //! preload/          archives put here are imported, unless the configuration names another directory
 //! ```
@@ -77,6 +78,11 @@ impl Layout {
     /// File in which the preload task saves its memory.
     pub(super) fn preloaded(&self) -> PathBuf {
         self.root.join("preloaded.json")
+    }
+
+    /// Layers that are being fetched.
+    pub(super) fn spool(&self) -> PathBuf {
+        self.root.join("spool")
     }
 
     pub(super) fn staging(&self) -> PathBuf {
