@@ -139,12 +139,9 @@ impl Fetcher {
                     return Ok(staged);
                 }
                 Err(LayerError::Read(_)) if stop.is_cancelled() => return Err(FetchError::Stopped),
-                Err(error @ LayerError::Read(_)) => match joined.failure() {
-                    Some(failure) => return Err(failure.into()),
-                    None if joined.is_ready() => return Err(error.into()),
-                    // It became far: it is unpacked when its last byte is here.
-                    None => {}
-                },
+                // It became far: it is unpacked when its last byte is here.
+                Err(LayerError::Read(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error @ LayerError::Read(_)) => return Err(joined.failure().map_or_else(|| error.into(), Into::into)),
                 Err(error) => return Err(error.into()),
             }
         }

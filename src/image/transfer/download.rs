@@ -135,7 +135,6 @@ impl<'a> Download<'a> {
         (self.counts.have, self.counts.resumed) = (opened.have, opened.have);
         self.schedule = Schedule::new(opened.durable_blocks);
         self.transfer.is_durable.store(opened.durable_blocks > 0, Ordering::Relaxed);
-        self.transfer.state.send_replace(State::Running { spool: Arc::clone(&spool), counts: self.counts, pace: Pace::Near });
         Ok(spool)
     }
 
@@ -150,9 +149,15 @@ impl<'a> Download<'a> {
                 Some((of, held)) if of == host => held,
                 other => {
                     drop(other);
-                    self.transfers.setup.slots.begin(&host).await
+                    self.begin(&host).await
                 }
             };
+            if matches!(&*self.transfer.state.borrow(), State::Opening) {
+                // Time in the queue says nothing about the rate.
+                (self.begun, self.gauge) = (Instant::now(), Gauge::new());
+                let (spool, counts) = (Arc::clone(spool), self.counts);
+                self.transfer.state.send_replace(State::Running { spool, counts, pace: Pace::Near });
+            }
             let before = self.counts.have;
             let ended = self.connection(spool, &mut held, index).await;
             let candidate = &mut self.candidates[index];
@@ -173,6 +178,18 @@ impl<'a> Download<'a> {
             slot = Some((host, held));
         }
         Ok(())
+    }
+
+    /// Waits for a slot. Whoever unpacks the blob learns meanwhile that nothing comes.
+    async fn begin(&mut self, host: &str) -> Slot {
+        let slots = Arc::clone(&self.transfers.setup.slots);
+        let mut begin = std::pin::pin!(slots.begin(host));
+        loop {
+            tokio::select! {
+                slot = &mut begin => return slot,
+                () = tokio::time::sleep(TICK) => self.report_pace(),
+            }
+        }
     }
 
     /// Waits before the next attempt, if no other host can be asked at once.

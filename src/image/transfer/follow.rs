@@ -7,7 +7,8 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Reads a blob while it arrives. Fails when the transfer fails or becomes far, and when it is stopped.
+/// Reads a blob while it arrives. Fails when the transfer fails or is stopped, and with
+/// [`io::ErrorKind::WouldBlock`] when it becomes far.
 #[derive(Debug)]
 pub(in super::super) struct Follower {
     state: watch::Receiver<State>,
@@ -29,7 +30,9 @@ impl Read for Follower {
             let (spool, have, is_complete) = match &*self.state.borrow_and_update() {
                 State::Complete { spool, counts } => (Some(spool.clone()), counts.have, true),
                 State::Running { spool, counts, pace: Pace::Near } => (Some(spool.clone()), counts.have, false),
-                State::Running { pace: Pace::Far, .. } => return Err(io::Error::other("the download has become slow")),
+                State::Running { pace: Pace::Far, .. } => {
+                    return Err(io::Error::new(io::ErrorKind::WouldBlock, "the download has become slow"));
+                }
                 State::Failed(_) => return Err(io::Error::other("the download failed")),
                 State::Opening => (None, 0, false),
             };
