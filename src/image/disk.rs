@@ -14,6 +14,7 @@ use super::lease::Leases;
 use super::limits::Limits;
 use super::space::{Reserve, Space};
 use super::staging::{Staging, private_directory};
+use super::transfer::FORGOTTEN;
 use jiff::Timestamp;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
@@ -370,8 +371,18 @@ impl Disk {
     }
 
     fn is_young(&self, chain: Digest) -> bool {
-        let modified = std::fs::symlink_metadata(self.layout.layer(chain)).and_then(|metadata| metadata.modified());
-        modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < SALVAGED))
+        self.layer_age(chain).is_ok_and(|age| age < SALVAGED)
+    }
+
+    /// Time since a layer was published. A clock that was set back makes nothing old.
+    fn layer_age(&self, chain: Digest) -> io::Result<Duration> {
+        let modified = std::fs::symlink_metadata(self.layout.layer(chain))?.modified()?;
+        Ok(modified.elapsed().unwrap_or_default())
+    }
+
+    /// Returns true if a pull that a crash interrupted may go on with this layer: what it was made of is not in the spool any more.
+    fn is_of_interrupted_pull(&self, chain: Digest) -> bool {
+        self.layer_record(chain).is_some_and(|record| record.ahead) && self.layer_age(chain).is_ok_and(|age| age < FORGOTTEN)
     }
 
     fn mark(&self, images: &mut [Candidate], marks: &[Root]) {
@@ -436,9 +447,11 @@ impl Disk {
         Ok(ImageUsage { images, disk_bytes: layers.saturating_add(documents), unused_bytes: unused, ..ImageUsage::default() })
     }
 
-    /// Removes layers and blobs that no reference needs, nobody was given and nothing has mounted.
+    /// Removes layers and blobs that no reference needs, nobody was given and nothing has mounted, at the start. Layers of a pull that was interrupted
+    /// stay as long as its partly fetched ones.
     fn sweep(&self) -> io::Result<Amount> {
-        let layers = unused(&self.layout.layers(), &BTreeSet::new())?;
+        let mut layers = unused(&self.layout.layers(), &self.index().chains().into_iter().collect())?;
+        layers.retain(|chain| !self.is_of_interrupted_pull(*chain));
         self.sweep_layers(&layers)
     }
 

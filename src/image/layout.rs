@@ -112,6 +112,9 @@ pub(super) struct LayerRecord {
     pub(super) disk_bytes: u64,
     /// Nothing below this layer shows.
     pub(super) opaque_root: bool,
+    /// Published before its image was complete, for the next attempt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) ahead: bool,
 }
 
 impl LayerRecord {

@@ -228,9 +228,8 @@ impl Puller {
         // Also those that are published before the image is complete.
         let _lease = self.disk.hold(&configuration);
         let missing = self.missing(&manifest, &configuration);
-        let spooled = self.spooled().await?;
-        self.make_room(&missing, &spooled).await;
-        let bounds = self.bounds(&manifest, &configuration, &missing, &spooled).await?;
+        self.make_room(&missing).await;
+        let bounds = self.bounds(&manifest, &configuration, &missing).await?;
         let (mut fetched, failure) = self.layers(reference, who, written, &missing, &configuration, &bounds).await;
         let (manifest, config) = (bytes.to_vec(), config.to_vec());
         let result = match failure {
@@ -335,10 +334,14 @@ impl Puller {
         manifest: &ImageManifest,
         configuration: &Configuration,
         missing: &[MissingLayer],
-        spooled: &HashMap<BlobKey, u64>,
     ) -> Result<Bounds, PullError> {
+        let transfers = self.fetcher.transfers.clone();
         let keys: BTreeSet<BlobKey> = missing.iter().map(|layer| blob_key(&layer.descriptor)).collect();
-        let fetched: HashMap<Digest, u64> = missing.iter().map(|layer| (layer.chain, rest(layer, spooled))).collect();
+        let spooled = tokio::task::spawn_blocking(move || transfers.spooled()).await.map_err(|_| PullError::Stopped)?;
+        let rest = |layer: &MissingLayer| {
+            layer.descriptor.size.saturating_sub(spooled.get(&blob_key(&layer.descriptor)).copied().unwrap_or_default())
+        };
+        let fetched: HashMap<Digest, u64> = missing.iter().map(|layer| (layer.chain, rest(layer))).collect();
         let part =
             |chain| fetched.get(&chain).map_or_else(|| Part::Present(self.disk.layer_record(chain)), |size| Part::Missing(*size));
         let parts: Vec<Part> = configuration.chain_ids().into_iter().map(part).collect();
@@ -357,16 +360,10 @@ impl Puller {
         Ok(Bounds { limits, image: Arc::new(image), space })
     }
 
-    /// Bytes of blobs that need not be fetched any more.
-    async fn spooled(&self) -> Result<HashMap<BlobKey, u64>, PullError> {
-        let transfers = self.fetcher.transfers.clone();
-        tokio::task::spawn_blocking(move || transfers.spooled()).await.map_err(|_| PullError::Stopped)
-    }
-
     /// Removes unused images if these layers may not fit beside them.
-    async fn make_room(&self, missing: &[MissingLayer], spooled: &HashMap<BlobKey, u64>) {
+    async fn make_room(&self, missing: &[MissingLayer]) {
         if !missing.is_empty() {
-            let compressed = missing.iter().fold(0, |sum: u64, layer| sum.saturating_add(rest(layer, spooled)));
+            let compressed = missing.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.descriptor.size));
             self.collector.prepare(compressed, missing.len() as u64).await;
         }
     }
@@ -473,11 +470,6 @@ impl Puller {
         let done = tokio::task::spawn_blocking(move || work(&disk, &reference)).await;
         Ok(done.map_err(|_| PullError::Stopped)??)
     }
-}
-
-/// Bytes of a layer that are still to be fetched.
-fn rest(layer: &MissingLayer, spooled: &HashMap<BlobKey, u64>) -> u64 {
-    layer.descriptor.size.saturating_sub(spooled.get(&blob_key(&layer.descriptor)).copied().unwrap_or_default())
 }
 
 fn blob_key(descriptor: &Descriptor) -> BlobKey {

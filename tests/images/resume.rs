@@ -128,7 +128,7 @@ async fn killed_daemon_goes_on_at_its_byte() {
         let store = bench.open(&proxy);
         if pull_is_present(&store, &proxy).await {
             // A kill came after the end: begin anew.
-            store.remove(&format!("{}/app:1", proxy.host())).await.unwrap();
+            store.remove(&format!("{}/app:1", proxy.host()), true).await.unwrap();
         }
     }
     let store = bench.open(&proxy);
@@ -200,10 +200,13 @@ async fn power_cut_costs_what_was_not_synced() {
         let at = text.find("boot_id").unwrap();
         std::fs::write(&record, [&text[..at + 10], "x", &text[at + 11..]].concat()).unwrap();
     }
-    assert_eq!(std::fs::read_dir(disk.root().join("layers")).unwrap().count(), 1, "the small layer was published meanwhile");
+    let layers = || std::fs::read_dir(disk.root().join("layers")).unwrap().count();
+    assert_eq!(layers(), 1, "the small layer was published meanwhile");
     let store = open();
-    let asked = proxy.seen(&large).len();
+    assert_eq!(layers(), 1, "it stays for the next attempt");
+    let (asked, blobs) = (proxy.seen(&large).len(), proxy.seen("/blobs/").len());
     bench.assert_whole(&pull(&store, &proxy).await.unwrap());
+    assert_eq!(proxy.seen("/blobs/").len() - blobs, 2, "the configuration and the large layer");
     let resumed = proxy.seen(&large)[asked].offset;
     assert!(resumed > 0 && resumed % BLOCK == 0, "{resumed}");
     assert!(fetched - resumed <= (8 << 20) + 16 * BLOCK, "went on at {resumed} of {fetched}");

@@ -20,7 +20,7 @@ pub(super) use error::TransferError;
 pub(super) use follow::Follower;
 pub(super) use pace::Pace;
 pub(super) use retry::{LONGEST_WAIT, pause};
-pub(super) use spool::BlobKey;
+pub(super) use spool::{BlobKey, FORGOTTEN};
 
 use super::rate::MinimumRate;
 use super::registry::{Registry, Who};

@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 const VERSION: u32 = 1;
 const RECORD: &str = "spool.json";
 /// A spool that nobody asked for in this time is removed.
-const FORGOTTEN: Duration = Duration::from_secs(7 * 24 * 3600);
+pub(in super::super) const FORGOTTEN: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Identity of a blob. The size is promised by a manifest: one that lies has a transfer of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
