@@ -36,6 +36,11 @@ impl Digest {
         hex::encode(self.0)
     }
 
+    /// The 32 bytes.
+    pub fn bytes(&self) -> [u8; 32] {
+        self.0
+    }
+
     /// From the bare 64 digits.
     pub fn from_hex(digits: &str) -> Result<Self, DigestError> {
         let mut bytes = [0; 32];

@@ -76,7 +76,7 @@ pub(super) fn commit(layout: &Layout, staging: &Staging, image: NewImage) -> Res
     if parsed.config.digest != blobs[1].0 {
         return Err(DocumentError::NotAnImage("a manifest with another configuration".into()).into());
     }
-    let publish = prepare_layers(layout, &configuration, staged)?;
+    let publish = prepare_layers(layout, &configuration, staged, Publication::WithImage)?;
     let documents = staging.directory().map_err(failed("write manifest and configuration"))?;
     let mut written = Vec::new();
     for (digest, content) in blobs {
@@ -112,11 +112,20 @@ pub(super) fn salvage(
     if staged.is_empty() {
         return Ok(0);
     }
-    let publish = prepare_layers(layout, &whole, staged)?;
+    let publish = prepare_layers(layout, &whole, staged, Publication::Ahead)?;
     sync_file_system(staging.path()).map_err(failed("sync the layers"))?;
     let count = publish.len();
     publish_layers(layout, publish)?;
     Ok(count)
+}
+
+/// The occasion on which layers are published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Publication {
+    /// A reference is written next.
+    WithImage,
+    /// Layers above them are missing yet.
+    Ahead,
 }
 
 /// Completes the staged layers: looks of implicit parents, records. Lowest first, for each needs those below.
@@ -124,6 +133,7 @@ fn prepare_layers(
     layout: &Layout,
     configuration: &Configuration,
     mut staged: BTreeMap<Digest, StagedLayer>,
+    publication: Publication,
 ) -> Result<Vec<(StagingDirectory, Digest)>, CommitError> {
     let mut below: Vec<PathBuf> = Vec::new();
     let mut publish = Vec::new();
@@ -151,6 +161,7 @@ fn prepare_layers(
             entries: unpacked.inodes(),
             disk_bytes: occupied(directory.path()).map_err(failed("measure the layer"))?,
             opaque_root: unpacked.opaque_root,
+            ahead: publication == Publication::Ahead,
         };
         let text = serde_json::to_vec(&record)
             .map_err(|error| CommitError::Io { operation: "write the layer's record", source: error.into() })?;

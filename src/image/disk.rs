@@ -14,6 +14,7 @@ use super::lease::Leases;
 use super::limits::Limits;
 use super::space::{Reserve, Space};
 use super::staging::{Staging, private_directory};
+use super::transfer::FORGOTTEN;
 use jiff::Timestamp;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
@@ -80,6 +81,8 @@ pub(super) struct Disk {
     due: Mutex<BTreeSet<Digest>>,
     /// Number of references named since the start.
     arrivals: watch::Sender<u64>,
+    /// Number of times that layers were published without a reference.
+    published: watch::Sender<u64>,
     /// Held shared while an image is created, exclusively while unused layers are removed.
     making: RwLock<()>,
     _lock: File,
@@ -138,6 +141,7 @@ impl Disk {
             opened: Instant::now(),
             due: Mutex::default(),
             arrivals: watch::Sender::default(),
+            published: watch::Sender::default(),
             making,
             _lock: lock,
         };
@@ -221,11 +225,16 @@ impl Disk {
         self.layout.layer(chain).is_dir()
     }
 
-    /// Waits until an image with this layer is here, however it comes.
+    /// Waits until this layer is here, however it comes.
     pub(super) async fn wait_for_layer(&self, chain: Digest) {
-        let mut arrivals = self.arrivals.subscribe();
-        // The sender lives as long as the store.
-        while !self.has_layer(chain) && arrivals.changed().await.is_ok() {}
+        let (mut arrivals, mut published) = (self.arrivals.subscribe(), self.published.subscribe());
+        while !self.has_layer(chain) {
+            // The senders live as long as the store.
+            tokio::select! {
+                _ = arrivals.changed() => {}
+                _ = published.changed() => {}
+            }
+        }
     }
 
     /// Record of a layer that is present; `None` too if the record cannot be read, which is reported when the image is used.
@@ -244,6 +253,11 @@ impl Disk {
         self.layout.preloaded()
     }
 
+    /// Directory of the layers that are being fetched.
+    pub(super) fn spool(&self) -> PathBuf {
+        self.layout.spool()
+    }
+
     pub(super) fn staging(&self) -> &Staging {
         &self.staging
     }
@@ -260,7 +274,7 @@ impl Disk {
         result
     }
 
-    /// Keeps what a failed pull has got whole; returns how many layers.
+    /// Publishes layers of an image that is not complete, so that they need not be made again; returns how many.
     pub(super) fn salvage(
         &self,
         configuration: &Configuration,
@@ -271,7 +285,9 @@ impl Disk {
             commit::salvage(&self.layout, &self.staging, configuration, staged)
         };
         self.sweep_due();
-        salvaged
+        let count = salvaged?;
+        self.published.send_modify(|times| *times += 1);
+        Ok(count)
     }
 
     /// Imports an archive; returns the references that it brought.
@@ -355,8 +371,18 @@ impl Disk {
     }
 
     fn is_young(&self, chain: Digest) -> bool {
-        let modified = std::fs::symlink_metadata(self.layout.layer(chain)).and_then(|metadata| metadata.modified());
-        modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < SALVAGED))
+        self.layer_age(chain).is_ok_and(|age| age < SALVAGED)
+    }
+
+    /// Time since a layer was published. A clock that was set back makes nothing old.
+    fn layer_age(&self, chain: Digest) -> io::Result<Duration> {
+        let modified = std::fs::symlink_metadata(self.layout.layer(chain))?.modified()?;
+        Ok(modified.elapsed().unwrap_or_default())
+    }
+
+    /// Returns true if a pull that a crash interrupted may go on with this layer: what it was made of is not in the spool any more.
+    fn is_of_interrupted_pull(&self, chain: Digest) -> bool {
+        self.layer_record(chain).is_some_and(|record| record.ahead) && self.layer_age(chain).is_ok_and(|age| age < FORGOTTEN)
     }
 
     fn mark(&self, images: &mut [Candidate], marks: &[Root]) {
@@ -421,9 +447,11 @@ impl Disk {
         Ok(ImageUsage { images, disk_bytes: layers.saturating_add(documents), unused_bytes: unused, ..ImageUsage::default() })
     }
 
-    /// Removes layers and blobs that no reference needs, nobody was given and nothing has mounted.
+    /// Removes layers and blobs that no reference needs, nobody was given and nothing has mounted, at the start. Layers of a pull that was interrupted
+    /// stay as long as its partly fetched ones.
     fn sweep(&self) -> io::Result<Amount> {
-        let layers = unused(&self.layout.layers(), &BTreeSet::new())?;
+        let mut layers = unused(&self.layout.layers(), &self.index().chains().into_iter().collect())?;
+        layers.retain(|chain| !self.is_of_interrupted_pull(*chain));
         self.sweep_layers(&layers)
     }
 

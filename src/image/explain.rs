@@ -3,6 +3,7 @@
 use super::space::SpaceError;
 use std::error::Error;
 use std::io;
+use std::sync::Arc;
 
 /// `error` and its causes, separated by colons. A full disk is said first.
 pub(super) fn explain(error: &(dyn Error + 'static)) -> String {
@@ -28,8 +29,10 @@ pub(super) fn explain(error: &(dyn Error + 'static)) -> String {
 /// Returns true if the disk was full.
 pub(super) fn is_for_want_of_space(error: &(dyn Error + 'static)) -> bool {
     let is_full = |error: &(dyn Error + 'static)| {
+        let shared = error.downcast_ref::<Arc<io::Error>>().map(|error| &**error);
         error
             .downcast_ref::<io::Error>()
+            .or(shared)
             .is_some_and(|error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
             || matches!(error.downcast_ref(), Some(SpaceError::Bytes { .. } | SpaceError::Inodes { .. }))
     };

@@ -7,6 +7,7 @@
 //! layers/<chain>/   fs/ and layer.json
 //! refs/<hash>.json  what a reference names
 //! staging/          what is being made; emptied at start
+//! spool/            layers that are being fetched; what was fetched stays
 //! preloaded.json    which archives were imported
 //! preload/          archives put here are imported, unless the configuration names another directory
 //! ```
@@ -79,6 +80,11 @@ impl Layout {
         self.root.join("preloaded.json")
     }
 
+    /// Layers that are being fetched.
+    pub(super) fn spool(&self) -> PathBuf {
+        self.root.join("spool")
+    }
+
     pub(super) fn staging(&self) -> PathBuf {
         self.root.join("staging")
     }
@@ -106,6 +112,9 @@ pub(super) struct LayerRecord {
     pub(super) disk_bytes: u64,
     /// Nothing below this layer shows.
     pub(super) opaque_root: bool,
+    /// Published before its image was complete, for the next attempt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) ahead: bool,
 }
 
 impl LayerRecord {

@@ -4,6 +4,7 @@
 //! names them, so that a power cut leaves either all of an image or none of it.
 
 mod access;
+pub mod answers;
 mod collect;
 mod commit;
 pub mod compression;
@@ -31,6 +32,7 @@ pub mod stack;
 pub mod staging;
 pub mod store;
 pub mod tar;
+mod transfer;
 pub mod unpack;
 mod user;
 

@@ -4,6 +4,7 @@
 //! bounded by the layer.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Unpacked bytes from which the ratio of unpacked to compressed bytes is checked: a small layer of zeros does no harm.
@@ -161,6 +162,8 @@ pub struct Budget {
     limits: Limits,
     /// Images that share the budget: more than one only for an archive.
     images: u64,
+    /// The budget of the image, of which this is one attempt to unpack a layer.
+    image: Option<Arc<Budget>>,
     entries: AtomicU64,
     implicit_directories: AtomicU64,
     implicit_memory: AtomicU64,
@@ -171,7 +174,7 @@ impl Budget {
     /// A budget for so many images, of which nothing is used.
     pub fn of(limits: Limits, images: u64) -> Self {
         let (entries, implicit_directories, implicit_memory, unpacked_bytes) = Default::default();
-        Self { limits, images: images.max(1), entries, implicit_directories, implicit_memory, unpacked_bytes }
+        Self { limits, images: images.max(1), image: None, entries, implicit_directories, implicit_memory, unpacked_bytes }
     }
 
     /// A budget for an archive with at most so many images.
@@ -179,29 +182,64 @@ impl Budget {
         Self::of(limits, ARCHIVE_IMAGES.min(images as u64))
     }
 
+    /// The budget of one attempt to unpack a layer of the image whose budget is `image`.
+    pub fn of_attempt(image: &Arc<Budget>) -> Self {
+        Self { image: Some(Arc::clone(image)), ..Self::of(image.limits, image.images) }
+    }
+
+    /// Gives back what an attempt took that came to nothing.
+    pub fn give_back(&self) {
+        let Some(image) = &self.image else { return };
+        for counter in [Self::entries_of, Self::implicit_directories_of, Self::implicit_memory_of, Self::unpacked_bytes_of] {
+            counter(image).fetch_sub(counter(self).swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    fn entries_of(&self) -> &AtomicU64 {
+        &self.entries
+    }
+
+    fn implicit_directories_of(&self) -> &AtomicU64 {
+        &self.implicit_directories
+    }
+
+    fn implicit_memory_of(&self) -> &AtomicU64 {
+        &self.implicit_memory
+    }
+
+    fn unpacked_bytes_of(&self) -> &AtomicU64 {
+        &self.unpacked_bytes
+    }
+
+    /// Adds to a counter, of an attempt also to its image's; returns the image's sum.
+    fn add(&self, counter: fn(&Self) -> &AtomicU64, count: u64) -> u64 {
+        let sum = counter(self).fetch_add(count, Ordering::Relaxed).saturating_add(count);
+        self.image.as_ref().map_or(sum, |image| image.add(counter, count))
+    }
+
     /// Counts entries.
     pub fn take_entries(&self, count: u64) -> Result<(), Exceeded> {
-        self.take(&self.entries, count, Bound::Entries, self.limits.entries)
+        self.take(Self::entries_of, count, Bound::Entries, self.limits.entries)
     }
 
     /// Counts a directory without an entry, whose path is kept until all layers are unpacked. It is an entry, too.
     pub fn take_implicit(&self, path_memory: u64) -> Result<(), Exceeded> {
-        self.take(&self.implicit_directories, 1, Bound::ImplicitDirectories, self.limits.implicit_directories)?;
+        self.take(Self::implicit_directories_of, 1, Bound::ImplicitDirectories, self.limits.implicit_directories)?;
         // Memory is the host's, however many images an archive has.
-        let kept = self.implicit_memory.fetch_add(path_memory, Ordering::Relaxed).saturating_add(path_memory);
+        let kept = self.add(Self::implicit_memory_of, path_memory);
         check(Bound::PathMemory, kept, self.limits.path_memory)?;
         self.take_entries(1)
     }
 
     /// Counts decompressed bytes.
     pub fn take_bytes(&self, count: u64) -> Result<(), Exceeded> {
-        self.take(&self.unpacked_bytes, count, Bound::UnpackedBytes, self.limits.unpacked_bytes)
+        self.take(Self::unpacked_bytes_of, count, Bound::UnpackedBytes, self.limits.unpacked_bytes)
     }
 
-    fn take(&self, counter: &AtomicU64, count: u64, bound: Bound, limit: u64) -> Result<(), Exceeded> {
+    fn take(&self, counter: fn(&Self) -> &AtomicU64, count: u64, bound: Bound, limit: u64) -> Result<(), Exceeded> {
         // The counter may go beyond the limit by what the other threads take at the same moment; it cannot wrap around: each taking beyond the
         // limit ends its layer.
-        let used = counter.fetch_add(count, Ordering::Relaxed).saturating_add(count);
+        let used = self.add(counter, count);
         check(bound, used, limit.saturating_mul(self.images))
     }
 }
@@ -226,6 +264,23 @@ mod tests {
         let archive = Budget::of_archive(Limits { path_memory: 10, ..limits }, 3);
         archive.take_implicit(10).unwrap();
         assert_eq!(archive.take_implicit(1), Err(Exceeded { bound: Bound::PathMemory, limit: 10 }));
+    }
+
+    #[test]
+    fn failed_attempt_takes_nothing_of_its_image() {
+        let limits = Limits { entries: 10, unpacked_bytes: 100, ..Limits::default() };
+        let image = Arc::new(Budget::of(limits, 1));
+        for _ in 0..5 {
+            let attempt = Budget::of_attempt(&image);
+            attempt.take_entries(8).unwrap();
+            attempt.take_implicit(1).unwrap();
+            attempt.take_bytes(101).unwrap_err();
+            attempt.give_back();
+            attempt.give_back();
+        }
+        let kept = Budget::of_attempt(&image);
+        kept.take_bytes(100).unwrap();
+        Budget::of_attempt(&image).take_bytes(1).unwrap_err();
     }
 
     #[test]

@@ -8,12 +8,12 @@ use super::commit::{CommitError, NewImage};
 use super::disk::Disk;
 use super::document::{Configuration, Descriptor, DocumentError, ImageManifest, Manifest, Platform};
 use super::explain::{explain, is_for_want_of_space};
-use super::fetch::{FetchError, Fetcher, WantedLayer, pause};
+use super::fetch::{FetchError, FetchedLayer, Fetcher, WantedLayer};
 use super::layer::{Bounds, StagedLayer};
 use super::platform;
 use super::registry::{RegistryError, Who};
 use super::room::{self, Part, RoomError};
-use super::slots::Slots;
+use super::transfer::{BlobKey, Joined, LONGEST_WAIT, chance, pause};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
@@ -21,13 +21,14 @@ use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
 use podstead_pod::objects::FingerprintKey;
 use podstead_runtime::pull_secrets::Login;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedMutexGuard, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 const CONFIG_MAX: u64 = 8 << 20;
@@ -35,6 +36,9 @@ const CONFIG_MAX: u64 = 8 << 20;
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Requests for a document before a pull is given up.
 const ATTEMPTS: u32 = 3;
+/// A pull that lasts longer publishes its lowest layers while others are fetched. Before, nothing of it would survive a power cut anyway, and each
+/// time costs a sync of the file system.
+const EARLY: Duration = Duration::from_secs(10);
 /// Indexes in indexes: no deeper than anybody nests them.
 const NESTING: usize = 4;
 
@@ -76,10 +80,11 @@ enum PullError {
 impl PullError {
     fn is_unreachable(&self) -> bool {
         match self {
-            Self::Registry(error) | Self::Layer { source: FetchError::Registry(error), .. } => error.is_unreachable(),
+            Self::Registry(error) => error.is_unreachable(),
+            Self::Layer { source, .. } => source.is_unreachable(),
             // A captive portal may answer every request with such a page.
             Self::Document(DocumentError::Json { .. }) => true,
-            Self::Document(_) | Self::Digest { .. } | Self::Platform { .. } | Self::Room(_) | Self::Layer { .. } => false,
+            Self::Document(_) | Self::Digest { .. } | Self::Platform { .. } | Self::Room(_) => false,
             Self::Commit(_) | Self::Stopped => false,
         }
     }
@@ -88,15 +93,6 @@ impl PullError {
     fn is_refusal(&self) -> bool {
         matches!(self, Self::Layer { source: FetchError::Layer(error), .. } if error.is_refusal())
     }
-}
-
-/// A layer that one registry delivers. The blob's digest is verified; the chain id is what the image claims that it unpacks to, so it must not
-/// be the key alone: a registry could then block every other one that has the layer.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Transfer {
-    host: String,
-    blob: Digest,
-    chain: Digest,
 }
 
 /// A reference, and the credentials of the pod that asks for it.
@@ -108,14 +104,10 @@ type Waiting = Shared<BoxFuture<'static, Result<(), PullFailure>>>;
 pub(super) struct Puller {
     disk: Arc<Disk>,
     fetcher: Fetcher,
-    /// Of layers that are being fetched.
-    slots: Arc<Slots>,
     collector: Arc<Collector>,
     /// Pulls under way: those of the same reference with the same credentials are one.
     running: Mutex<HashMap<Asked, Waiting>>,
     fingerprint_key: FingerprintKey,
-    /// Layers being fetched: images of one registry with a base in common fetch it once.
-    transfers: Mutex<HashMap<Transfer, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl fmt::Debug for Puller {
@@ -124,12 +116,11 @@ impl fmt::Debug for Puller {
     }
 }
 
-/// A layer that the store lacks; no other pull fetches it while this lives.
+/// A layer that the store lacks.
 struct MissingLayer {
     chain: Digest,
     diff_id: Digest,
     descriptor: Descriptor,
-    _alone: OwnedMutexGuard<()>,
 }
 
 /// A pull under way; however it ends, the next one to ask begins a new one.
@@ -145,14 +136,8 @@ impl Drop for Running<'_> {
 }
 
 impl Puller {
-    pub(super) fn new(
-        disk: Arc<Disk>,
-        fetcher: Fetcher,
-        slots: Arc<Slots>,
-        collector: Arc<Collector>,
-        fingerprint_key: FingerprintKey,
-    ) -> Self {
-        Self { disk, fetcher, slots, collector, running: Mutex::default(), fingerprint_key, transfers: Mutex::default() }
+    pub(super) fn new(disk: Arc<Disk>, fetcher: Fetcher, collector: Arc<Collector>, fingerprint_key: FingerprintKey) -> Self {
+        Self { disk, fetcher, collector, running: Mutex::default(), fingerprint_key }
     }
 
     /// Makes `reference` name what its registry says it is, and that image whole. `written` is how it was written. The credentials are
@@ -240,21 +225,30 @@ impl Puller {
         if !platform::runs_on(&configuration.platform, &host) {
             return Err(PullError::Platform { offered: platform::spell(&configuration.platform), host: platform::spell(&host) });
         }
+        // Also those that are published before the image is complete.
         let _lease = self.disk.hold(&configuration);
-        let missing = self.missing(reference, &manifest, &configuration).await?;
+        let missing = self.missing(&manifest, &configuration);
         self.make_room(&missing).await;
-        let bounds = self.bounds(&manifest, &configuration, &missing)?;
-        let (staged, failure) = self.layers(reference, who, written, &missing, &bounds).await;
+        let bounds = self.bounds(&manifest, &configuration, &missing).await?;
+        let (mut fetched, failure) = self.layers(reference, who, written, &missing, &configuration, &bounds).await;
         let (manifest, config) = (bytes.to_vec(), config.to_vec());
         let result = match failure {
             None => {
-                self.on_disk(reference, move |disk, reference| {
-                    disk.commit(NewImage { manifest, config, staged }, reference, target, access)
-                })
-                .await
+                let (staged, blobs) = served(std::mem::take(&mut fetched)).await;
+                let committed = self
+                    .on_disk(reference, move |disk, reference| {
+                        disk.commit(NewImage { manifest, config, staged }, reference, target, access)
+                    })
+                    .await;
+                if committed.is_ok() {
+                    finish(blobs).await;
+                }
+                committed
             }
             // The layers would be of no use to the next attempt.
             Some(error) if error.is_refusal() => {
+                let (staged, blobs): (Vec<_>, Vec<_>) = fetched.into_values().map(|layer| (layer.staged, layer.blob)).unzip();
+                finish(blobs).await;
                 let gone = move |_: &Disk, _: &Reference| {
                     drop(staged);
                     Ok(())
@@ -262,15 +256,12 @@ impl Puller {
                 self.on_disk(reference, gone).await.and(Err(error))
             }
             Some(error) => {
-                let kept = self.on_disk(reference, move |disk, _| disk.salvage(&configuration, staged).map(|_| ())).await;
-                if let Err(error) = kept {
+                if let Err(error) = self.publish(reference, &configuration, fetched).await {
                     tracing::warn!(image = %reference, error = %explain(&error), "cannot keep the layers of a failed pull");
                 }
                 Err(error)
             }
         };
-        drop(missing);
-        self.forget_transfers();
         result.inspect(|()| {
             self.disk.registry_answered(reference.host());
             tracing::info!(image = %reference, digest = %digest, "pulled");
@@ -327,47 +318,46 @@ impl Puller {
         }
     }
 
-    /// The layers that the store lacks, each reserved. Waits while another pull fetches one of them from the same registry.
-    async fn missing(
-        &self,
-        reference: &Reference,
-        manifest: &ImageManifest,
-        configuration: &Configuration,
-    ) -> Result<Vec<MissingLayer>, PullError> {
-        // Those of a pull that was refused or dropped.
-        self.forget_transfers();
-        let mut missing = Vec::new();
+    /// The layers that the store lacks.
+    fn missing(&self, manifest: &ImageManifest, configuration: &Configuration) -> Vec<MissingLayer> {
         let layers = manifest.layers.iter().zip(&configuration.diff_ids);
-        // Images that share a layer share all below it: every pull takes them in the same order, lowest first.
-        for (chain, (descriptor, diff_id)) in configuration.chain_ids().into_iter().zip(layers) {
-            if self.disk.has_layer(chain) {
-                continue;
-            }
-            let transfer = Transfer { host: reference.host().to_owned(), blob: descriptor.digest, chain };
-            let lock = Arc::clone(self.transfers.lock().unwrap_or_else(PoisonError::into_inner).entry(transfer).or_default());
-            let alone = lock.lock_owned().await;
-            if !self.disk.has_layer(chain) {
-                missing.push(MissingLayer { chain, diff_id: *diff_id, descriptor: descriptor.clone(), _alone: alone });
-            }
-        }
-        Ok(missing)
+        let all = configuration.chain_ids().into_iter().zip(layers);
+        let missing = all.filter(|(chain, _)| !self.disk.has_layer(*chain));
+        missing
+            .map(|(chain, (descriptor, diff_id))| MissingLayer { chain, diff_id: *diff_id, descriptor: descriptor.clone() })
+            .collect()
     }
 
-    /// Limits for the layers to be fetched; an error if the image is obviously too large.
-    fn bounds(
+    /// Limits for the layers to be fetched; an error if the image is obviously too large. Partly fetched layers of others make room for it.
+    async fn bounds(
         &self,
         manifest: &ImageManifest,
         configuration: &Configuration,
         missing: &[MissingLayer],
     ) -> Result<Bounds, PullError> {
-        let fetched: HashMap<Digest, u64> = missing.iter().map(|layer| (layer.chain, layer.descriptor.size)).collect();
+        let transfers = self.fetcher.transfers.clone();
+        let keys: BTreeSet<BlobKey> = missing.iter().map(|layer| blob_key(&layer.descriptor)).collect();
+        let spooled = tokio::task::spawn_blocking(move || transfers.spooled()).await.map_err(|_| PullError::Stopped)?;
+        let rest = |layer: &MissingLayer| {
+            layer.descriptor.size.saturating_sub(spooled.get(&blob_key(&layer.descriptor)).copied().unwrap_or_default())
+        };
+        let fetched: HashMap<Digest, u64> = missing.iter().map(|layer| (layer.chain, rest(layer))).collect();
         let part =
             |chain| fetched.get(&chain).map_or_else(|| Part::Present(self.disk.layer_record(chain)), |size| Part::Missing(*size));
         let parts: Vec<Part> = configuration.chain_ids().into_iter().map(part).collect();
         let compressed = manifest.layers.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.size));
         let (limits, space) = (self.fetcher.limits, self.disk.space().clone());
-        let image = Arc::new(room::budget(&limits, &space, compressed, &parts)?);
-        Ok(Bounds { limits, image, space })
+        let image = match room::budget(&limits, &space, compressed, &parts) {
+            Err(RoomError::Space(_)) => {
+                let transfers = self.fetcher.transfers.clone();
+                let freed = tokio::task::spawn_blocking(move || transfers.discard_unwanted(&keys)).await;
+                let freed = freed.map_err(|_| PullError::Stopped)?.unwrap_or_default();
+                tracing::info!(bytes = freed, "removed partly fetched layers that nobody fetches now, to make room");
+                room::budget(&limits, &space, compressed, &parts)?
+            }
+            budget => budget?,
+        };
+        Ok(Bounds { limits, image: Arc::new(image), space })
     }
 
     /// Removes unused images if these layers may not fit beside them.
@@ -378,70 +368,97 @@ impl Puller {
         }
     }
 
-    fn forget_transfers(&self) {
-        self.transfers.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, lock| Arc::strong_count(lock) > 1);
-    }
-
-    /// Fetches layers, several at once. Those that were staged are returned even if another one failed; one that another registry delivered in the
-    /// meantime is in the store.
+    /// Fetches layers, several at once. Those that were staged are returned even if another one failed; those that were published meanwhile, here or by
+    /// another pull, are in the store.
     async fn layers(
         &self,
         reference: &Reference,
         who: &Who,
         written: &str,
         missing: &[MissingLayer],
+        configuration: &Configuration,
         bounds: &Bounds,
-    ) -> (BTreeMap<Digest, StagedLayer>, Option<PullError>) {
+    ) -> (BTreeMap<Digest, FetchedLayer>, Option<PullError>) {
         let mut tasks = JoinSet::new();
-        let stop = CancellationToken::new();
+        let (begun, stop, order) = (Instant::now(), CancellationToken::new(), self.fetcher.transfers.order());
         for layer in missing {
-            let chain = layer.chain;
             let wanted = WantedLayer {
                 reference: reference.clone(),
                 who: who.clone(),
                 written: written.to_owned(),
                 layer: layer.descriptor.clone(),
                 diff_id: layer.diff_id,
+                chain: layer.chain,
+                order,
                 bounds: bounds.clone(),
             };
-            let (fetcher, slots, disk) = (self.fetcher.clone(), Arc::clone(&self.slots), Arc::clone(&self.disk));
-            let stop = stop.child_token();
-            tasks.spawn(async move {
-                let fetch = async {
-                    let slot = stop.run_until_cancelled(slots.begin(wanted.reference.host())).await;
-                    let mut slot = slot.ok_or(FetchError::Stopped)?;
-                    fetcher.layer(&wanted, &mut slot, &stop).await
-                };
-                let mut fetch = pin!(fetch);
-                let result = tokio::select! {
-                    result = &mut fetch => result,
-                    () = disk.wait_for_layer(chain) => {
-                        stop.cancel();
-                        fetch.await
-                    }
-                };
-                match result {
-                    Ok(staged) => Ok(Some((chain, staged))),
-                    Err(_) if disk.has_layer(chain) => Ok(None),
-                    Err(source) => Err(PullError::Layer { digest: wanted.layer.digest, source }),
-                }
-            });
+            tasks.spawn(fetch_layer(self.fetcher.clone(), Arc::clone(&self.disk), wanted, stop.child_token()));
         }
-        let mut staged = BTreeMap::new();
+        let mut fetched = BTreeMap::new();
         let mut failure = None;
-        while let Some(result) = tasks.join_next().await {
+        let mut early = pin!(tokio::time::sleep_until(begun + EARLY));
+        while !tasks.is_empty() {
+            // Both are cancel safe: no layer is lost when the other one comes first.
+            let result = tokio::select! {
+                result = tasks.join_next() => result,
+                () = &mut early, if !early.is_elapsed() => None,
+            };
             match result {
-                Ok(Ok(Some((chain, layer)))) => drop(staged.insert(chain, layer)),
-                Ok(Ok(None)) => {}
+                Some(Ok(Ok(Some((chain, layer))))) => drop(fetched.insert(chain, layer)),
+                Some(Ok(Ok(None))) | None => {}
                 // The first one is the reason, the others were stopped for it.
-                Ok(Err(error)) => failure = failure.or(Some(error)),
-                Err(_) => failure = failure.or(Some(PullError::Stopped)),
+                Some(Ok(Err(error))) => failure = failure.or(Some(error)),
+                Some(Err(_)) => failure = failure.or(Some(PullError::Stopped)),
             }
             if failure.is_some() {
                 stop.cancel();
+            } else if begun.elapsed() >= EARLY && !tasks.is_empty() {
+                let lowest = self.lowest(configuration, &mut fetched);
+                if let Err(error) = self.publish(reference, configuration, lowest).await {
+                    failure = Some(error);
+                    stop.cancel();
+                }
             }
         }
-        (staged, failure)
+        (fetched, failure)
+    }
+
+    /// Takes the staged layers below which nothing is missing.
+    fn lowest(
+        &self,
+        configuration: &Configuration,
+        fetched: &mut BTreeMap<Digest, FetchedLayer>,
+    ) -> BTreeMap<Digest, FetchedLayer> {
+        let mut lowest = BTreeMap::new();
+        for chain in configuration.chain_ids() {
+            match fetched.remove(&chain) {
+                Some(layer) => drop(lowest.insert(chain, layer)),
+                None if self.disk.has_layer(chain) => {}
+                None => break,
+            }
+        }
+        lowest
+    }
+
+    /// Makes layers durable below which nothing is missing; what they were made of is not needed any more then.
+    async fn publish(
+        &self,
+        reference: &Reference,
+        configuration: &Configuration,
+        fetched: BTreeMap<Digest, FetchedLayer>,
+    ) -> Result<(), PullError> {
+        if fetched.is_empty() {
+            return Ok(());
+        }
+        let (chains, layers): (Vec<_>, Vec<_>) = fetched.into_iter().unzip();
+        let (staged, blobs): (Vec<_>, Vec<_>) = layers.into_iter().map(|layer| (layer.staged, layer.blob)).unzip();
+        let staged = chains.iter().copied().zip(staged).collect();
+        let configuration = configuration.clone();
+        self.on_disk(reference, move |disk, _| disk.salvage(&configuration, staged).map(|_| ())).await?;
+        let published = chains.iter().zip(blobs).filter(|(chain, _)| self.disk.has_layer(**chain));
+        let served: Vec<Joined> = published.map(|(_, blob)| blob).collect();
+        finish(served).await;
+        Ok(())
     }
 
     async fn on_disk(
@@ -455,6 +472,56 @@ impl Puller {
     }
 }
 
+fn blob_key(descriptor: &Descriptor) -> BlobKey {
+    BlobKey { digest: descriptor.digest, size: descriptor.size }
+}
+
+/// Fetches one layer. `None` if it is in the store by then, from another registry or an archive.
+async fn fetch_layer(
+    fetcher: Fetcher,
+    disk: Arc<Disk>,
+    wanted: WantedLayer,
+    stop: CancellationToken,
+) -> Result<Option<(Digest, FetchedLayer)>, PullError> {
+    let chain = wanted.chain;
+    let result = {
+        let mut fetch = pin!(fetcher.layer(&wanted, &stop));
+        tokio::select! {
+            result = &mut fetch => result,
+            () = disk.wait_for_layer(chain) => {
+                stop.cancel();
+                fetch.await
+            }
+        }
+    };
+    match result {
+        Ok(layer) => Ok(Some((chain, layer))),
+        Err(_) if disk.has_layer(chain) => Ok(None),
+        Err(source) => Err(PullError::Layer { digest: wanted.layer.digest, source }),
+    }
+}
+
+/// The staged layers, and the blobs that a power cut would not lose. Other blobs go before the sync that makes the layers durable, which would write
+/// them.
+async fn served(fetched: BTreeMap<Digest, FetchedLayer>) -> (BTreeMap<Digest, StagedLayer>, Vec<Joined>) {
+    let (mut staged, mut durable) = (BTreeMap::new(), Vec::new());
+    for (chain, FetchedLayer { staged: layer, blob }) in fetched {
+        staged.insert(chain, layer);
+        if blob.is_durable() {
+            durable.push(blob);
+        } else {
+            blob.finish().await;
+        }
+    }
+    (staged, durable)
+}
+
+async fn finish(blobs: Vec<Joined>) {
+    for blob in blobs {
+        blob.finish().await;
+    }
+}
+
 /// Asks again when that may help.
 async fn retried<T, F: Future<Output = Result<T, RegistryError>>>(ask: impl Fn() -> F) -> Result<T, RegistryError> {
     let mut failures = 0;
@@ -465,7 +532,9 @@ async fn retried<T, F: Future<Output = Result<T, RegistryError>>>(ask: impl Fn()
         };
         failures += 1;
         match error.is_transient() {
-            Some(wanted) if failures < ATTEMPTS => tokio::time::sleep(pause(failures, wanted)).await,
+            Some(wanted) if failures < ATTEMPTS && wanted <= LONGEST_WAIT => {
+                tokio::time::sleep(pause(failures, wanted, chance())).await;
+            }
             Some(_) | None => return Err(error),
         }
     }

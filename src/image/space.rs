@@ -40,7 +40,7 @@ pub(super) struct Free {
 }
 
 /// Reason why there is no space for an image.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum SpaceError {
     /// Too few bytes.
     #[error(
@@ -73,7 +73,7 @@ pub enum SpaceError {
     },
     /// The file system does not say.
     #[error("read the free space of the image store")]
-    Look(#[source] io::Error),
+    Look(#[source] Arc<io::Error>),
 }
 
 impl Reserve {
@@ -125,7 +125,7 @@ impl Space {
 
     /// Refuses what does not fit beside the reserve.
     pub fn check(&self, needed_bytes: u64, needed_inodes: u64) -> Result<(), SpaceError> {
-        let free = self.free().map_err(SpaceError::Look)?;
+        let free = self.free().map_err(|error| SpaceError::Look(Arc::new(error)))?;
         self.reserve.check(&free, needed_bytes, needed_inodes)
     }
 

@@ -9,10 +9,11 @@ use super::limits::Limits;
 use super::preload::{Busy, Preload, Preloading};
 use super::pull::Puller;
 use super::rate::MinimumRate;
-use super::registry::Registries;
+use super::registry::{Registries, Registry};
 use super::registry_config::RegistryConfig;
 use super::slots::{SlotLimits, Slots};
 use super::space::Reserve;
+use super::transfer::{Setup, Transfers};
 use super::user;
 use async_trait::async_trait;
 use podstead_container::reference::Reference;
@@ -26,13 +27,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Semaphore, broadcast, watch};
 
 /// Progress reports kept for a receiver that lags behind.
 const PROGRESS_QUEUE: usize = 256;
 
 /// Layers fetched from one registry at once.
 const LAYERS_PER_HOST: usize = 3;
+/// Layers unpacked at once. Each has three threads.
+const UNPACKERS: usize = 3;
 
 /// Configuration of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +50,8 @@ pub struct ImageStoreConfig {
     pub reserve: Reserve,
     /// When and down to what unused images are removed.
     pub collection: CollectionConfig,
-    /// Layers fetched and unpacked at once, over all pulls, of which a registry has at most three, and one whatever the others do. Each takes some
-    /// 5 MiB of memory while it lasts.
+    /// Layers fetched at once, over all pulls, of which a registry has at most three, and one whatever the others do. At most three of them are
+    /// unpacked at once, which takes some 5 MiB of memory each.
     pub parallel_layers: usize,
     /// Bytes per second below which a connection is made again, at the byte where it was; 0 for no minimum.
     pub minimum_rate: u64,
@@ -99,24 +102,34 @@ impl ImageStore {
             return Err(StoreError::Registry(problem));
         }
         let (disk, problems) = Disk::open(root, config.limits, config.reserve)?;
+        let failed = |operation| move |source| StoreError::Io { operation, root: root.to_owned(), source };
         for problem in problems {
             tracing::error!("{problem}");
             events.record(&Subject::Node, EventType::Warning, "ImageDamaged", &problem);
         }
         let disk = Arc::new(disk);
         let progress = broadcast::Sender::new(PROGRESS_QUEUE);
-        let registries = Registries::new(&config.registries, config.stall_timeout);
-        let (staging, limits) = (disk.staging().clone(), config.limits);
-        let minimum_rate = MinimumRate { bytes_per_second: config.minimum_rate, window: config.rate_window };
-        let fetcher = Fetcher { registry: Arc::new(registries), staging, limits, minimum_rate, progress: progress.clone() };
+        let registry: Arc<dyn Registry> = Arc::new(Registries::new(&config.registries, config.stall_timeout));
         let total = config.parallel_layers.max(1);
-        let slots = Slots::new(SlotLimits { per_host: total.min(LAYERS_PER_HOST), total });
+        let setup = Setup {
+            registry: Arc::clone(&registry),
+            slots: Slots::new(SlotLimits { per_host: total.min(LAYERS_PER_HOST), total }),
+            root: disk.spool(),
+            minimum_rate: MinimumRate { bytes_per_second: config.minimum_rate, window: config.rate_window },
+            space: disk.space().clone(),
+            boot_id: podstead_sys::boot::boot_id().map_err(failed("read the boot ID for"))?,
+        };
+        let transfers = Transfers::new(setup).map_err(failed("read the partly fetched layers of"))?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let unpackers = Arc::new(Semaphore::new(UNPACKERS.min(threads.max(2)).min(total)));
+        let (staging, limits, progress_of_pulls) = (disk.staging().clone(), config.limits, progress.clone());
+        let fetcher = Fetcher { registry, transfers, staging, limits, unpackers, progress: progress_of_pulls };
         // Without a preload directory nothing is preloaded.
         let preloaded: PreloadedImages = Arc::new(Mutex::new(config.preload.is_none().then(BTreeMap::new)));
         let (collection, told) = (config.collection.clone(), Arc::clone(&events));
         let collector = Arc::new(Collector::new(Arc::clone(&disk), collection, Arc::clone(&preloaded), told));
         let key = config.fingerprint_key.clone();
-        let puller = Arc::new(Puller::new(Arc::clone(&disk), fetcher, slots, Arc::clone(&collector), key));
+        let puller = Arc::new(Puller::new(Arc::clone(&disk), fetcher, Arc::clone(&collector), key));
         Ok(Arc::new(Self { disk, puller, config, collector, preloaded, progress, preloading: watch::Sender::default(), events }))
     }
 

@@ -13,9 +13,13 @@ use source_tree::{SourceFile, source_files};
 
 /// Crates, or parts of them, without files, clock, environment or tokio.
 const PURE: &[&str] = &[
+    "image/answers",
     "image/rate",
     "image/registry/origin",
     "image/slots/queue",
+    "image/transfer/blocks",
+    "image/transfer/pace",
+    "image/transfer/retry",
     "manifest",
     "pod",
     "source/git/protocol",

@@ -124,6 +124,11 @@ impl FakeRegistry {
         self.state.faults.lock().unwrap().extend(faults);
     }
 
+    /// Nothing goes wrong any more.
+    pub(crate) fn no_faults(&self) {
+        self.state.faults.lock().unwrap().clear();
+    }
+
     /// Everything goes wrong from now on, or nothing.
     pub(crate) fn broken(&self, fault: Option<Fault>) {
         *self.state.broken.lock().unwrap() = fault;

@@ -7,10 +7,12 @@ mod fake_registry;
 mod hostile_layers;
 mod power_cut;
 mod preload;
+mod proxy;
 mod pulls;
 mod real_registry;
 #[path = "../node/support/registry.rs"]
 mod registry;
+mod resume;
 mod support;
 mod torture;
 mod tree;

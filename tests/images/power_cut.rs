@@ -26,7 +26,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::of_size(1 << 30)
     }
 

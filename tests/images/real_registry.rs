@@ -18,7 +18,7 @@ const HTPASSWD: &str = "me:$2y$05$uq2PYQKkcY9IDGP4vMobYeuxhj7Zue3O9y8scQLuPHtPf8
 /// A registry on a port that the kernel chose; gone with its last test.
 pub(crate) struct Registry {
     process: Child,
-    host: String,
+    pub(crate) host: String,
     secure: bool,
     directory: tempfile::TempDir,
 }

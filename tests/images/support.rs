@@ -66,6 +66,11 @@ impl TestStore {
         std::fs::read_dir(self.root().join("layers")).unwrap().count()
     }
 
+    /// Layers that were partly fetched.
+    pub(crate) fn spools(&self) -> usize {
+        std::fs::read_dir(self.root().join("spool")).unwrap().count()
+    }
+
     pub(crate) fn staged(&self) -> usize {
         std::fs::read_dir(self.root().join("staging")).unwrap().count()
     }

@@ -36,7 +36,7 @@ fn an_image_is_mounted_read_only_without_programs_and_is_in_use_as_long_as_the_p
         table.lines().find(|line| line.contains(&place)).map(str::to_owned)
     };
     assert!(mounted().is_some_and(|line| line.contains("/images/layers/")), "{:?}", mounted());
-    host.cli_ok(&["image", "rm", "localhost/busybox:1"]);
+    host.cli_ok(&["image", "rm", "--force", "localhost/busybox:1"]);
     host.kill_daemon();
     fs::remove_file(host.path("preload/busybox.tar")).unwrap();
     host.start_daemon();

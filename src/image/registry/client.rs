@@ -1,5 +1,6 @@
 //! The distribution protocol over HTTP: manifests, blobs, and authentication by tokens.
 
+use super::super::answers;
 use super::super::document::MANIFEST_MEDIA_TYPES;
 use super::super::registry_config::RegistryConfig;
 use super::challenge::{self, Challenge};
@@ -10,10 +11,13 @@ use super::{BlobStream, Registry, RegistryError, Who, credentials};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
+use jiff::Timestamp;
 use podstead_container::digest::Digest;
 use podstead_container::reference::{DEFAULT_HOST, Reference};
 use podstead_runtime::credentials::Credentials;
-use reqwest::header::{ACCEPT, CONTENT_RANGE, HeaderMap, HeaderValue, RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE, DATE, HeaderMap, HeaderValue, RANGE, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use reqwest::{Method, Response, StatusCode, Url};
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -52,6 +56,8 @@ struct Host {
     transport: Transport,
     /// `Authorization` by repository and who asks, and until when.
     tokens: Mutex<HashMap<(String, Who), (HeaderValue, Instant)>>,
+    /// Until when it asked not to be asked (`Retry-After`), and its words.
+    closed: Mutex<Option<(Instant, RegistryError)>>,
 }
 
 impl Registries {
@@ -112,26 +118,19 @@ impl Registry for Registries {
     async fn blob(&self, reference: &Reference, who: &Who, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError> {
         let host = self.host(reference.host())?;
         let path = format!("{}/blobs/{digest}", reference.repository());
-        let response = host.send(reference, who, Method::GET, &path, Part::From(offset)).await?;
-        let offset = match response.status() {
-            StatusCode::PARTIAL_CONTENT => {
-                range_start(response.headers()).ok_or_else(|| host.nonsense("a partial response without Content-Range"))?
+        let response = match host.send(reference, who, Method::GET, &path, Part::From(offset)).await {
+            // Some servers do not know ranges at all.
+            Err(RegistryError::Status { code: 400 | 501, .. }) if offset > 0 => {
+                host.send(reference, who, Method::GET, &path, Part::From(0)).await?
             }
-            _ => 0,
+            sent => sent?,
         };
-        let name = host.name.clone();
-        let chunks = response.bytes_stream().map(move |chunk| chunk.map_err(|error| RegistryError::from_http(&name, &error)));
-        Ok(BlobStream { offset, chunks: chunks.boxed() })
+        host.blob_stream(response)
     }
 }
 
 fn manifest_path(reference: &Reference) -> String {
     format!("{}/manifests/{}", reference.repository(), reference.selector())
-}
-
-/// `bytes 100-199/200`
-fn range_start(headers: &HeaderMap) -> Option<u64> {
-    headers.get(CONTENT_RANGE)?.to_str().ok()?.strip_prefix("bytes ")?.split('-').next()?.parse().ok()
 }
 
 /// Requested part of a document or blob.
@@ -152,7 +151,31 @@ impl Host {
         let setup = |error| RegistryError::Setup { host: name.clone(), reason: format!("{base}: {error}") };
         let base = Url::parse(&base).map_err(setup)?;
         let transport = Transport::new(&config, base.clone(), plain, stall)?;
-        Ok(Self { base, config, transport, tokens: Mutex::default(), name })
+        Ok(Self { base, config, transport, tokens: Mutex::default(), closed: Mutex::default(), name })
+    }
+
+    /// The body of a successful answer to a request for a blob.
+    fn blob_stream(&self, response: Response) -> Result<BlobStream, RegistryError> {
+        // Offsets would be those of other bytes.
+        if let Some(encoding) =
+            response.headers().get(CONTENT_ENCODING).filter(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+        {
+            let shown: String = String::from_utf8_lossy(encoding.as_bytes()).chars().take(20).collect();
+            return Err(self.nonsense(&format!("content is compressed on the way (Content-Encoding: {shown})")));
+        }
+        let (offset, total) = match response.status() {
+            StatusCode::PARTIAL_CONTENT => {
+                let header = response.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok());
+                let range = header.and_then(answers::content_range);
+                let start = range.and_then(|range| range.start);
+                let start = start.ok_or_else(|| self.nonsense("a partial response without a valid Content-Range"))?;
+                (start, range.and_then(|range| range.total))
+            }
+            _ => (0, response.content_length()),
+        };
+        let name = self.name.clone();
+        let chunks = response.bytes_stream().map(move |chunk| chunk.map_err(|error| RegistryError::from_http(&name, &error)));
+        Ok(BlobStream { offset, total, chunks: chunks.boxed() })
     }
 
     fn nonsense(&self, reason: &str) -> RegistryError {
@@ -174,6 +197,7 @@ impl Host {
         path: &str,
         part: Part,
     ) -> Result<Response, RegistryError> {
+        self.check_open()?;
         let url = self.base.join(path).map_err(|error| self.nonsense(&format!("{path}: {error}")))?;
         let request = |authorization| Outgoing {
             method: method.clone(),
@@ -199,6 +223,25 @@ impl Host {
         }
         self.keep_token(place, authorization, life);
         self.success(reference, path, answer.response).await
+    }
+
+    /// Repeats the error of a registry that asked to wait, until then.
+    fn check_open(&self) -> Result<(), RegistryError> {
+        let mut closed = lock(&self.closed);
+        match &*closed {
+            Some((until, error)) if *until > Instant::now() => Err(error.with_wait(*until - Instant::now())),
+            Some(_) | None => {
+                *closed = None;
+                Ok(())
+            }
+        }
+    }
+
+    fn close(&self, error: RegistryError) -> RegistryError {
+        if let Some(wait) = error.is_transient().filter(|wait| !wait.is_zero()) {
+            *lock(&self.closed) = Some((Instant::now() + wait, error.clone()));
+        }
+        error
     }
 
     fn credentials(&self, who: &Who) -> Result<Credentials, RegistryError> {
@@ -281,10 +324,16 @@ impl Host {
         if status.is_success() {
             return Ok(response);
         }
-        let after =
-            response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let after = header(RETRY_AFTER).and_then(|text| answers::retry_after(text, header(DATE), Timestamp::now()));
+        // The body is not read: its length may be that of the content.
+        if status == StatusCode::RANGE_NOT_SATISFIABLE {
+            let range = header(CONTENT_RANGE).and_then(answers::content_range);
+            let total = range.and_then(|range| range.total).map_or("an unknown number of".to_owned(), |total| total.to_string());
+            return Err(self.nonsense(&format!("no more bytes than are here (416), of {total}")));
+        }
         let (host, repository, said) = (self.name.clone(), reference.repository().to_owned(), self.said(response).await);
-        Err(match status {
+        Err(self.close(match status {
             StatusCode::NOT_FOUND => {
                 let what = match path.contains("/manifests/") {
                     true => format!("image {}", reference.to_string().trim_start_matches(reference.host()).trim_start_matches('/')),
@@ -294,8 +343,9 @@ impl Host {
             }
             StatusCode::FORBIDDEN => RegistryError::Denied { host, repository, said },
             StatusCode::TOO_MANY_REQUESTS => RegistryError::TooMany { host, after, said },
+            StatusCode::SERVICE_UNAVAILABLE if after.is_some() => RegistryError::Unavailable { host, after, said },
             status => RegistryError::Status { host, code: status.as_u16(), said },
-        })
+        }))
     }
 
     /// The registry's own words about an error.
@@ -341,6 +391,7 @@ impl Part {
         let mut headers = HeaderMap::new();
         // Both are made of characters that headers may have.
         headers.extend(HeaderValue::from_str(&MANIFEST_MEDIA_TYPES.join(", ")).ok().map(|value| (ACCEPT, value)));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         if let Self::From(offset @ 1..) = self {
             headers.extend(HeaderValue::from_str(&format!("bytes={offset}-")).ok().map(|value| (RANGE, value)));
         }

@@ -111,8 +111,18 @@ pub(crate) enum RegistryError {
         said: String,
     },
     /// 429.
-    #[error("{host} limits the request rate (429 Too Many Requests){said}")]
+    #[error("{host} limits the request rate (429 Too Many Requests){said}{}", asked(*after))]
     TooMany {
+        /// The host.
+        host: String,
+        /// `Retry-After`.
+        after: Option<Duration>,
+        /// The registry's words, if any, after `: `.
+        said: String,
+    },
+    /// 503 with the time of its end.
+    #[error("{host} is unavailable (503 Service Unavailable){said}{}", asked(*after))]
+    Unavailable {
         /// The host.
         host: String,
         /// `Retry-After`.
@@ -164,16 +174,25 @@ pub(crate) enum RegistryError {
     },
 }
 
+fn asked(after: Option<Duration>) -> String {
+    after.map_or_else(String::new, |after| format!(", asked to wait {} s", after.as_secs_f64().ceil()))
+}
+
 impl RegistryError {
     /// The registry itself has not answered, or something else has: an image that is present may be used.
     pub(crate) fn is_unreachable(&self) -> bool {
         match self {
             Self::Resolve { .. } | Self::Connect { .. } | Self::Tls { .. } | Self::Stalled { .. } | Self::Broken { .. } => true,
-            Self::Slow { .. } | Self::TooMany { .. } | Self::TooLarge { .. } | Self::Protocol { .. } | Self::Headers { .. } => true,
+            Self::Slow { .. }
+            | Self::TooMany { .. }
+            | Self::Unavailable { .. }
+            | Self::TooLarge { .. }
+            | Self::Protocol { .. }
+            | Self::Headers { .. } => true,
             // As captive portals do.
             Self::Redirect { .. } | Self::Forbidden(_) => true,
             Self::Realm { .. } => false,
-            Self::Status { code, .. } => *code >= 500,
+            Self::Status { code, .. } => *code >= 500 || *code == 408,
             Self::Unauthorized { .. } | Self::Denied { .. } | Self::NotFound { .. } => false,
             Self::Credentials { .. } | Self::Setup { .. } => false,
         }
@@ -185,14 +204,23 @@ impl RegistryError {
             Self::Resolve { .. } | Self::Connect { .. } | Self::Stalled { .. } | Self::Broken { .. } | Self::Slow { .. } => {
                 Some(Duration::ZERO)
             }
-            Self::TooMany { after, .. } => Some(after.unwrap_or_default()),
-            Self::Status { code, .. } => (*code >= 500).then_some(Duration::ZERO),
+            Self::TooMany { after, .. } | Self::Unavailable { after, .. } => Some(after.unwrap_or_default()),
+            Self::Status { code, .. } => (*code >= 500 || *code == 408).then_some(Duration::ZERO),
             Self::Tls { .. } | Self::Unauthorized { .. } | Self::Denied { .. } | Self::NotFound { .. } | Self::TooLarge { .. } => {
                 None
             }
             Self::Protocol { .. } | Self::Credentials { .. } | Self::Setup { .. } => None,
             Self::Redirect { .. } | Self::Realm { .. } | Self::Forbidden(_) | Self::Headers { .. } => None,
         }
+    }
+
+    /// The same error, when so much of the time is left that the registry asked for.
+    pub(super) fn with_wait(&self, left: Duration) -> Self {
+        let mut error = self.clone();
+        if let Self::TooMany { after, .. } | Self::Unavailable { after, .. } = &mut error {
+            *after = Some(left);
+        }
+        error
     }
 
     /// From what the HTTP client says.

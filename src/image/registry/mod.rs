@@ -51,6 +51,8 @@ pub(super) trait Registry: fmt::Debug + Send + Sync + 'static {
 pub(super) struct BlobStream {
     /// Offset of its beginning: the requested one, or 0 from a registry that cannot begin elsewhere.
     pub(super) offset: u64,
+    /// Length of the whole blob, if the registry says it.
+    pub(super) total: Option<u64>,
     /// Its bytes.
     pub(super) chunks: BoxStream<'static, Result<Bytes, RegistryError>>,
 }

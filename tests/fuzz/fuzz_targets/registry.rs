@@ -1,0 +1,23 @@
+//! Headers of registries: ranges and times end in a value or in nothing.
+#![no_main]
+#![allow(dead_code, unused_imports, reason = "only a part of the crate is compiled")]
+
+#[path = "../../../src/image/answers.rs"]
+mod answers;
+
+use answers::{content_range, retry_after};
+use jiff::Timestamp;
+use libfuzzer_sys::fuzz_target;
+use std::time::Duration;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Some(range) = content_range(text)
+        && let (Some(start), Some(total)) = (range.start, range.total)
+    {
+        assert!(start < total);
+    }
+    let (value, date) = text.split_once('\n').unwrap_or((text, ""));
+    let wait = retry_after(value, Some(date), Timestamp::UNIX_EPOCH);
+    assert!(wait.is_none_or(|wait| wait <= Duration::from_secs(6 * 3600)));
+});
