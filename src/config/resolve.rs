@@ -258,7 +258,7 @@ mod tests {
             ("network: {type: bridge}\n", "network.type: unknown variant `bridge`, expected one of `builtin`, `cni`, `none`"),
             ("network: {ipv4Range: 10.0.0.1/24}\n", "network.ipv4Range: \"10.0.0.1/24\" is not an address range"),
             ("network: {ipv4Range: 'fd00::/64'}\n", "network.ipv4Range: \"fd00::/64\" is not an IPv4 range"),
-            ("network: {ipv6Range: 'fd00::/127'}\n", "network.ipv6Range: \"fd00::/127\" has room for 0 pods"),
+            ("network: {ipv6Range: 'fd00::/127'}\n", "network.ipv6Range: \"fd00::/127\" has room for 0 addresses"),
             ("network: {type: none, ipv4Range: 10.0.0.0/24}\n", "network.ipv4Range: has no effect with type none"),
             (
                 "registries: [{host: r.lan, username: u}]\n",
