@@ -114,8 +114,10 @@ fn the_summary_and_the_pods_are_as_the_kubelet_gives_them_and_nothing_else_is_op
         assert!(refused.contains("404"), "{path}: {refused}");
     }
     let shown = host.cli_ok(&["top", "pods"]);
-    let line = shown.lines().nth(1).unwrap_or_default();
-    assert!(line.starts_with("busy-edge-1") && line.contains("m ") && line.ends_with("Mi"), "{shown}");
+    let cells: Vec<&str> = shown.lines().nth(1).unwrap_or_default().split_whitespace().collect();
+    let ["busy-edge-1", cpu, of_cpu, memory, of_memory] = cells[..] else { panic!("{shown}") };
+    assert!(cpu.ends_with('m') && memory.ends_with("Mi"), "{shown}");
+    assert!(of_cpu.ends_with('%') && of_memory.ends_with('%'), "the pod has limits: {shown}");
     assert!(host.cli_ok(&["top", "pods", "--containers", "--no-headers"]).contains("main"));
     assert!(host.cli_ok(&["top", "node"]).contains("edge-1"));
 }
