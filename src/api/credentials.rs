@@ -31,7 +31,7 @@ impl std::fmt::Debug for Credential {
     }
 }
 
-/// What a client has to know of this API.
+/// Facts about this API for clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AccessObject {

@@ -112,7 +112,7 @@ pub struct Backend {
     pub pod_control: Arc<dyn PodControl>,
     /// For starting a CronJob now; `None` where workloads are not run.
     pub expand: Option<ExpandHandle>,
-    /// Who may do what.
+    /// Roles, and the clients that have them.
     pub access: Arc<Access>,
     /// Start time of the daemon.
     pub started_at: Timestamp,

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 pub(super) enum Review {
     /// May I do this?
     Access,
-    /// What may I do in a namespace?
+    /// Review of the rights in a namespace.
     Rules,
-    /// Who am I?
+    /// Review of the identity.
     Oneself,
 }
 

@@ -79,7 +79,7 @@ pub(super) enum Route {
     Review(Review, &'static str),
     /// Tokens for the TLS port.
     Credentials,
-    /// What a client has to know of the TLS port.
+    /// Facts about the TLS port for clients.
     Access,
     /// The daemon itself.
     Daemon,

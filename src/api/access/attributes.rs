@@ -69,7 +69,7 @@ impl Verb {
     }
 }
 
-/// What a request is about.
+/// The subject of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attributes<'a> {
     pub(crate) verb: Verb,

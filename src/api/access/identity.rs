@@ -43,7 +43,7 @@ pub enum IdentityError {
         #[source]
         source: rcgen::Error,
     },
-    /// What is in the file is not a certificate and its key.
+    /// The file has no certificate with its key.
     #[error("the file does not have a certificate and its private key: {0}")]
     Content(String),
 }

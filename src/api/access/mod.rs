@@ -97,7 +97,7 @@ impl Access {
         self.config.tls_port
     }
 
-    /// What a client may do.
+    /// The roles of a client.
     pub(super) fn grants(&self, caller: &Caller) -> Grants {
         let roles = &self.config.roles;
         // Without roles, whoever may connect to the socket is trusted, as its mode says.

@@ -15,7 +15,7 @@ struct Grant {
     namespaces: Vec<String>,
 }
 
-/// What a request needs.
+/// The need of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// Any role, in any namespace.
