@@ -108,7 +108,7 @@ pub enum What {
 /// Connections that pods may receive, or may open: those that any of these allows. None if it is empty.
 pub type Class = BTreeSet<Allow>;
 
-/// What policies say of one pod.
+/// Classes of one pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodClasses {
     /// Its addresses.

@@ -22,7 +22,7 @@ enum Role {
     Logs,
 }
 
-/// What takes space.
+/// A consumer of disk space.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Holder {
     /// All images.
@@ -58,7 +58,7 @@ struct Place {
     /// 0 where the file system does not count.
     total_inodes: u64,
     is_read_only: bool,
-    /// What takes most of the space, with bytes; looked for only where space is short.
+    /// The largest consumers, with bytes; looked for only where space is short.
     holders: Vec<(Holder, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! What compose files, Quadlet units and commands have in common. **Pure**.
+//! The common model of compose files, Quadlet units and commands. **Pure**.
 
 /// Everything that was read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -7,7 +7,7 @@ pub(super) struct Project {
     pub(super) origin: String,
     /// The services, in the order of the file.
     pub(super) services: Vec<Service>,
-    /// What concerns no service.
+    /// Remarks that concern no service.
     pub(super) notes: Vec<String>,
 }
 
@@ -28,17 +28,17 @@ pub(super) struct Service {
     pub(super) ports: Vec<Port>,
     /// Mounts.
     pub(super) mounts: Vec<Mount>,
-    /// How it is run.
+    /// Its container.
     pub(super) run: Run,
     /// Its rights.
     pub(super) rights: Rights,
     /// Check of its health.
     pub(super) health: Option<Health>,
-    /// What could not be carried over.
+    /// Settings that could not be carried over.
     pub(super) notes: Vec<String>,
 }
 
-/// How a container is run.
+/// Settings of a container.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Run {
     /// Reaction to its end.
@@ -112,7 +112,7 @@ pub(super) struct Port {
 /// A mount.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Mount {
-    /// What is mounted.
+    /// The source of the mount.
     pub(super) source: MountSource,
     /// Where.
     pub(super) target: String,

@@ -64,7 +64,7 @@ pub(super) struct StewardLinks {
     pub(super) node: String,
     /// Receiver of events.
     pub(super) events: Arc<dyn EventRecorder>,
-    /// What the API shows.
+    /// Receiver of the Services that the API shows.
     pub(super) view: Arc<ServiceView>,
 }
 
@@ -82,15 +82,15 @@ enum TurnError {
 pub(super) struct Steward {
     links: StewardLinks,
     objects: watch::Receiver<Arc<Objects>>,
-    /// What containers are told.
+    /// Addresses for the variables of containers.
     allocated: watch::Sender<Arc<Allocated>>,
-    /// What is on disk.
+    /// Grants on disk.
     recorded: Grants,
     /// Ranges in the packet rules; `None` if the last change of these failed.
     in_force: Option<ServiceRanges>,
-    /// What the packet rules have.
+    /// Frontends in the packet rules.
     frontends: Frontends,
-    /// What the resolver has.
+    /// Names in the resolver.
     names: Vec<ServiceNames>,
     /// Problems that were recorded as events.
     told: BTreeSet<(ObjectName, String)>,

@@ -38,7 +38,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Who unpacks the same blob as the same layer waits for the one who began, after the last byte, for so long.
+/// Longest wait of a pull, after the last byte, for another one that unpacks the same blob as the same layer.
 const YIELD: Duration = Duration::from_secs(30);
 
 /// Parts that all transfers share.

@@ -19,7 +19,7 @@ use podstead_sys::netlink::nftables::Batch;
 
 pub use objects::{NoPolicies, PolicyObjects, PolicySource, ScopedPolicy};
 
-/// What the table has of policies.
+/// Policies in the table of packet rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PolicyRules {
     /// Classes of pods.
