@@ -5,6 +5,7 @@ mod report;
 mod upstream;
 
 use super::client::{Client, OWN, Target};
+use super::doctor::finding::Finding;
 use super::doctor::host_troubles;
 use super::pods::{PodNamespaceArgs, ServedList, list, source_of};
 use super::trouble::gather;
@@ -12,12 +13,13 @@ use super::workloads::{list_all, metadata, pods_meant};
 use super::{Context, EXIT_FAILED};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
 use podstead_api::{DaemonObject, DaemonPaths, SourceObject};
 use podstead_sys::layout::Paths;
 use report::Report;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Arguments.
 #[derive(Debug, Default, Args)]
@@ -50,13 +52,20 @@ enum Form {
 /// Time between two looks of `--watch`.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
+/// Time between two looks of `--watch` at the host itself, which ask name servers.
+const HOST_EVERY: Duration = Duration::from_secs(30);
+
+/// Problems of the host, and the time of the look at it.
+type HostLook = Option<(Instant, Vec<Finding>)>;
+
 pub(super) fn run(args: &StatusArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let client = context.client()?;
     let color = context.color();
     context.block_on(async {
         let mut last = String::new();
+        let mut host = None;
         loop {
-            let report = ask(args, &client).await?;
+            let report = ask(args, &client, &mut host).await?;
             let now = Timestamp::now();
             let text = match args.output {
                 Form::Text => report.text(now, color),
@@ -86,7 +95,7 @@ fn write(is_watched: bool, text: &str) -> io::Result<()> {
     out.flush()
 }
 
-async fn ask(args: &StatusArgs, client: &Client) -> anyhow::Result<Report> {
+async fn ask(args: &StatusArgs, client: &Client, host: &mut HostLook) -> anyhow::Result<Report> {
     let daemon: DaemonObject = client.get(Target::new(OWN, &["daemon"])).await?;
     let sources: ServedList = client.get(Target::new(OWN, &["sources"])).await?;
     let mut sources: Vec<SourceObject> = sources.items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
@@ -101,10 +110,19 @@ async fn ask(args: &StatusArgs, client: &Client) -> anyhow::Result<Report> {
         workloads.retain(|workload| object.split_once('/').is_some_and(|(_, name)| metadata(workload, "name") == name));
     }
     let evidence = gather(client, &pods, &workloads).await;
-    let paths = daemon.paths.clone().map(|DaemonPaths { state, run, logs }| Paths { state, run, logs });
-    let (known_pods, known_sources) = (pods.clone(), sources.clone());
-    // Name servers may be silent for seconds.
-    let look = move || host_troubles(paths.as_ref(), &known_pods, &known_sources);
-    let host = if args.object.is_some() { Vec::new() } else { tokio::task::spawn_blocking(look).await? };
+    let host = match host {
+        Some((at, findings)) if at.elapsed() < HOST_EVERY => findings.clone(),
+        _ => {
+            let findings = look_at_host(&daemon, pods.clone(), sources.clone()).await?;
+            *host = Some((Instant::now(), findings.clone()));
+            findings
+        }
+    };
     Ok(Report { daemon, host, sources, pods, workloads, evidence })
+}
+
+/// Looks at the host itself, in a thread of its own: name servers may be silent for seconds.
+async fn look_at_host(daemon: &DaemonObject, pods: Vec<Pod>, sources: Vec<SourceObject>) -> anyhow::Result<Vec<Finding>> {
+    let paths = daemon.paths.clone().map(|DaemonPaths { state, run, logs }| Paths { state, run, logs });
+    Ok(tokio::task::spawn_blocking(move || host_troubles(paths.as_ref(), &pods, &sources)).await?)
 }
