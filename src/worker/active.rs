@@ -4,10 +4,9 @@
 //! Here active time is counted on the clock of the boot, and kept in the pod record now and then: a boot that ends without notice takes
 //! away what was counted since. The time for which the host is off does not count.
 
-use super::memory::Step;
-use super::pod_worker::PodWorker;
-use super::services::Services;
+use super::state::ActiveTimes;
 use podstead_sys::boot::BootTime;
+use podstead_sys_async::clock::Moment;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -40,27 +39,23 @@ impl ActiveTime {
     }
 }
 
-impl PodWorker {
-    /// Takes up what an earlier daemon counted.
-    pub(super) fn adopt_active_time(&mut self, services: &Services) {
-        let Some(kept) = &self.record.active else { return };
-        let now = services.clock.now();
-        self.memory.active_since = Some(now.moment - kept.elapsed(&services.clock.boot_time()));
+impl ActiveTimes {
+    /// Takes over what an earlier daemon counted.
+    pub(super) fn inherit(&mut self, counted: &ActiveTime, now: Moment, boot: &BootTime) {
+        self.since = Some(now - counted.elapsed(boot));
     }
 
-    /// Keeps how long the pod has been active, if that matters and it is time to.
-    pub(super) fn keep_active_time(&mut self, services: &Services) {
-        let (Some(deadline), Some(since)) = (self.definition.active_deadline, self.memory.active_since) else {
-            self.memory.keep_active_at = None;
-            return;
+    /// The count to be recorded now, if the pod has a deadline and it is time to.
+    pub(super) fn count_due(&mut self, deadline: Option<Duration>, now: Moment, boot: impl Fn() -> BootTime) -> Option<ActiveTime> {
+        let (Some(deadline), Some(since)) = (deadline, self.since) else {
+            self.record_at = None;
+            return None;
         };
-        let now = services.clock.now().moment;
-        if self.memory.keep_active_at.is_some_and(|due| due > now) {
-            return;
+        if self.record_at.is_some_and(|due| due > now) {
+            return None;
         }
-        self.memory.keep_active_at = Some(now + (deadline / PARTS).max(LEAST_PAUSE));
-        self.record.active = Some(ActiveTime::counted(now.since(since), &services.clock.boot_time()));
-        self.memory.record = Step::Open;
+        self.record_at = Some(now + (deadline / PARTS).max(LEAST_PAUSE));
+        Some(ActiveTime::counted(now.since(since), &boot()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::cdi::{self, CdiError, Injected};
 use super::definition::ContainerDefinition;
-use super::execute::subject;
+use super::event_subject::subject;
 use super::hook::Hook;
 use super::process;
 use super::services::Services;

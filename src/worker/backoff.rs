@@ -1,6 +1,6 @@
 //! Back-off of crashing containers and failing pulls (kubelet rules D9, D10). **Pure**.
 //!
-//! The state of one back-off is how long the last pause was and when it was decided. It lives in the worker's memory. After a restart of
+//! The state of one back-off is how long the last pause was and when it was decided. It lives in the pod's state. After a restart of
 //! the daemon it is derived from the last run's record: its attempt number tells how often it was restarted, its times tell whether it ran
 //! long enough to be forgiven. Edits also count as attempts, so the derived pause can be too long, but never longer than the cap.
 

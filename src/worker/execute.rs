@@ -1,79 +1,32 @@
-//! Execution of a plan's steps. Decides nothing: the result of a step is an [`Outcome`], which is applied to the worker's memory.
+//! Execution of a plan's steps. Decides nothing: the result of a step is an [`Outcome`], which is applied to the pod's state.
 
 use super::assemble::Start;
 use super::definition::PodDefinition;
-use super::hook_mark::{self, Mark};
-use super::memory::{ImageWork, PodMemory, PreStop};
+use super::event_subject::subject;
 use super::plan::{Action, StopReason};
 use super::record::{self, PodRecord};
 use super::remains;
+use super::saved::{HookMark, set_hook_mark};
 use super::services::Services;
-use podstead_container::{ResolvedImage, SandboxSpec, SandboxState, SandboxStatus};
+use super::state::{ImageWork, Outcome, PodState, PreStop};
+use podstead_container::{SandboxSpec, SandboxState, SandboxStatus};
 use podstead_pod::claims::{ClaimedVolume, claimed_volumes};
-use podstead_pod::containers::{self, ContainerKind};
 use podstead_pod::files::{Projection, projections};
-use podstead_pod::{ContainerId, ContainerName, DesiredPod};
-use podstead_runtime::{NetworkError, PodNetworkStatus, RuntimeError, StartError};
+use podstead_pod::{ContainerId, ContainerName};
+use podstead_runtime::{NetworkError, RuntimeError, StartError};
 use podstead_status::reason;
 use podstead_telemetry::error_chain;
-use podstead_telemetry::events::{EventType, Subject};
+use podstead_telemetry::events::EventType;
 use podstead_volume::{Giving, VolumeContents, VolumeError};
 use std::error::Error;
 use std::sync::Arc;
-
-/// Result of a step.
-#[derive(Debug)]
-pub(super) enum Outcome {
-    /// Taken.
-    Done,
-    /// Goes on in the background; what needs it has to wait.
-    Pending,
-    /// The container runs.
-    Started {
-        /// Its run.
-        id: ContainerId,
-        /// Its postStart hook must run; later containers have to wait.
-        owes_hook: bool,
-    },
-    /// The image is present.
-    Image(ResolvedImage),
-    /// The sandbox lives.
-    Sandbox(SandboxStatus),
-    /// The pod has this network.
-    Network(PodNetworkStatus),
-    /// Not taken.
-    Failed {
-        /// In the kubelet's words.
-        reason: &'static str,
-        /// The error.
-        message: String,
-    },
-}
-
-impl Outcome {
-    fn failed(reason: &'static str, error: &(dyn Error + 'static)) -> Self {
-        Outcome::Failed { reason, message: error_chain(error).to_string() }
-    }
-
-    /// Returns true if the plan that the step belongs to still holds.
-    pub(super) const fn is_as_planned(&self) -> bool {
-        match self {
-            Outcome::Done
-            | Outcome::Started { owes_hook: false, .. }
-            | Outcome::Image(_)
-            | Outcome::Sandbox(_)
-            | Outcome::Network(_) => true,
-            Outcome::Pending | Outcome::Started { owes_hook: true, .. } | Outcome::Failed { .. } => false,
-        }
-    }
-}
 
 /// Takes steps for one pod.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Executor<'a> {
     pub(super) services: &'a Services,
     pub(super) definition: &'a PodDefinition,
-    pub(super) memory: &'a PodMemory,
+    pub(super) state: &'a PodState,
     pub(super) sandbox: Option<&'a SandboxStatus>,
     pub(super) record: &'a PodRecord,
 }
@@ -160,7 +113,7 @@ impl Executor<'_> {
 
     /// The available contents of volumes.
     fn contents(&self) -> VolumeContents {
-        let images = self.memory.volume_images.iter().filter_map(|(volume, image)| match image {
+        let images = self.state.volumes.images.iter().filter_map(|(volume, image)| match image {
             ImageWork::Present(image) => Some((volume.clone(), (**image).clone())),
             ImageWork::Open | ImageWork::Pulling(_) | ImageWork::Failed(_) => None,
         });
@@ -215,7 +168,7 @@ impl Executor<'_> {
 
     async fn signal(&self, container: &ContainerName, id: &ContainerId, signal: i32, why: StopReason) -> Outcome {
         // Of one that has a preStop hook, it was told before that.
-        if self.memory.stops.get(id).is_none_or(|stop| stop.pre_stop == PreStop::None) {
+        if self.state.runs.stop(id).is_none_or(|stop| stop.pre_stop == PreStop::None) {
             self.tell(Some(container), EventType::Normal, "Killing", &why.message(container));
         }
         if let Err(error) = self.services.runtime.signal_container(&self.definition.desired.uid, id, signal).await {
@@ -303,20 +256,20 @@ impl Executor<'_> {
     async fn start(&self, name: &ContainerName, attempt: u32, round: u32) -> Outcome {
         let definition = self.definition.container(name);
         let (Some(definition), Some(sandbox), ImageWork::Present(image)) =
-            (definition, self.sandbox, &self.memory.container(name).image)
+            (definition, self.sandbox, &self.state.container(name).image)
         else {
             return Outcome::Failed { reason: reason::CONTAINER_CREATING, message: "its sandbox or image is gone".to_owned() };
         };
         let PodDefinition { desired, objects, .. } = self.definition;
-        let (pod_ips, dns) = (self.memory.pod_ips.as_slice(), self.memory.network_dns.as_ref());
+        let (pod_ips, dns) = (self.state.network.ips.as_slice(), self.state.network.dns.as_ref());
         let start = Start { desired, definition, objects, sandbox, image, attempt, round, pod_ips, dns };
         let spec = match start.assemble(self.services).await {
             Ok(spec) => spec,
             Err(error) => return self.start_failed(name, error.reason(), error_chain(&error).to_string()),
         };
         if definition.post_start.is_some() {
-            let owes = Mark::OwesPostStart(spec.id.clone());
-            hook_mark::set(&self.services.paths, &desired.uid, name, Some(owes)).await;
+            let owes = HookMark::OwesPostStart(spec.id.clone());
+            set_hook_mark(&self.services.paths, &desired.uid, name, Some(owes)).await;
         }
         if let Err(error) = self.services.network.settle(&desired.uid).await {
             return self.start_failed(name, reason::CONTAINER_CREATING, error_chain(&error).to_string());
@@ -382,13 +335,4 @@ impl Executor<'_> {
     pub(super) fn tell(&self, container: Option<&ContainerName>, kind: EventType, reason: &str, message: &str) {
         self.services.events.record(&subject(&self.definition.desired, container), kind, reason, message);
     }
-}
-
-/// The pod, or one of its containers, as events name it.
-pub(super) fn subject(desired: &DesiredPod, container: Option<&ContainerName>) -> Subject {
-    let field_path = |name: &ContainerName| match containers::find(&desired.pod, name.as_str()) {
-        Some((ContainerKind::Init | ContainerKind::Sidecar, _)) => format!("spec.initContainers{{{name}}}"),
-        Some((ContainerKind::Main, _)) | None => format!("spec.containers{{{name}}}"),
-    };
-    Subject::Pod { uid: desired.uid.clone(), full_name: desired.full_name.clone(), field_path: container.map(field_path) }
 }

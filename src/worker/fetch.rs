@@ -1,6 +1,6 @@
 //! Gets the image for a container's next start. Runs beside the pod's turns, since it may take as long as a network takes.
 
-use super::execute::subject;
+use super::event_subject::subject;
 use super::plan::Action;
 use super::services::Services;
 use podstead_container::ResolvedImage;

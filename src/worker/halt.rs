@@ -1,10 +1,10 @@
 //! Stops and starts of a pod by an operator.
 
-use super::memory::Step;
 use super::phase::WorkPhase;
 use super::pod_worker::PodWorker;
 use super::record::{Halt, RecordError};
 use super::services::Services;
+use super::state::Step;
 use podstead_pod::PodUid;
 use podstead_telemetry::error_chain;
 use podstead_telemetry::events::EventType;
@@ -94,7 +94,7 @@ impl PodWorker {
         let written = tokio::task::spawn_blocking(move || record.write(&paths)).await;
         let failed = match written {
             Ok(Ok(())) => {
-                self.memory.record = Step::Done;
+                self.state.record = Step::Done;
                 return Ok(());
             }
             Ok(Err(error)) => recording_failed(&error),
@@ -111,7 +111,7 @@ impl PodWorker {
             self.phase.halt();
         } else {
             self.record.halt = Some(halt.ended(services.clock.now().wall));
-            self.memory.record = Step::Open;
+            self.state.record = Step::Open;
         }
     }
 

@@ -1,15 +1,21 @@
 //! Lifecycle hooks, run right after a container's start and before its stop signal (kubelet rules D8 and D12).
 //!
-//! [`Hook`] is what a definition says; [`Hooks`] are the hooks of one pod that are under way, beside the pod's turns: the end of one asks
+//! [`Hook`] is the action of a definition; [`Hooks`] are the hooks of one pod that are under way, beside the pod's turns: the end of one asks
 //! for another turn. A hook that is given up is ended: its process in the container is killed, its connection closed.
 
-use super::hook_mark::{self, Mark};
+use super::definition::PodDefinition;
+use super::event_subject::subject;
+use super::plan::Action;
+use super::saved::{HookMark, set_hook_mark};
 use super::services::Services;
+use super::state::{PodState, Runs};
 use k8s_openapi::api::core::v1::{Container, LifecycleHandler};
+use podstead_container::SandboxStatus;
 use podstead_pod::{ContainerId, ContainerName, PodUid};
 use podstead_probe::action::http::Asker;
 use podstead_probe::action::{Action as Check, PodAddress, exec, http};
 use podstead_telemetry::error_chain;
+use podstead_telemetry::events::EventType;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,16 +58,16 @@ pub(super) enum HookKind {
 
 /// A hook that is to run.
 #[derive(Debug)]
-pub(super) struct HookRun {
-    pub(super) services: Arc<Services>,
-    pub(super) uid: PodUid,
-    pub(super) container: ContainerName,
-    pub(super) id: ContainerId,
-    pub(super) kind: HookKind,
+struct HookRun {
+    services: Arc<Services>,
+    uid: PodUid,
+    container: ContainerName,
+    id: ContainerId,
+    kind: HookKind,
     /// `None` when an edit took it away: then it is done.
-    pub(super) hook: Option<Hook>,
+    hook: Option<Hook>,
     /// Target of `httpGet`.
-    pub(super) address: PodAddress,
+    address: PodAddress,
 }
 
 /// A hook that came to its end.
@@ -83,10 +89,10 @@ impl HookRun {
             (HookKind::PostStart, Ok(())) => Some(None),
             // A failed one is done again by a daemon that finds its container alive.
             (HookKind::PostStart, Err(_)) => None,
-            (HookKind::PreStop, _) => Some(Some(Mark::PreStopDone(id.clone()))),
+            (HookKind::PreStop, _) => Some(Some(HookMark::PreStopDone(id.clone()))),
         };
         if let Some(mark) = mark {
-            hook_mark::set(&services.paths, &uid, &container, mark).await;
+            set_hook_mark(&services.paths, &uid, &container, mark).await;
         }
         // Without a worker and a sync loop nothing goes on.
         results.send(HookEnded { container, id, kind, result }).ok();
@@ -133,7 +139,7 @@ impl Hooks {
     }
 
     /// Begins one. Another one of the same container is given up.
-    pub(super) fn begin(&mut self, run: HookRun) {
+    fn begin(&mut self, run: HookRun) {
         let (id, kind) = (run.id.clone(), run.kind);
         self.give_up(&id);
         let handle = self.tasks.spawn(run.run(self.results.0.clone()));
@@ -141,14 +147,14 @@ impl Hooks {
     }
 
     /// Ends the hook of a container. Which one it was, if one was under way.
-    pub(super) fn give_up(&mut self, id: &ContainerId) -> Option<HookKind> {
+    fn give_up(&mut self, id: &ContainerId) -> Option<HookKind> {
         let (kind, handle) = self.running.remove(id)?;
         handle.abort();
         Some(kind)
     }
 
     /// Takes the hooks that finished since the last call, except cancelled ones.
-    pub(super) fn take_ended(&mut self) -> Vec<HookEnded> {
+    fn take_ended(&mut self) -> Vec<HookEnded> {
         while let Some(joined) = self.tasks.try_join_next() {
             if let Err(error) = joined
                 && error.is_panic()
@@ -165,4 +171,78 @@ impl Hooks {
         }
         ended
     }
+
+    /// Begins or cancels hooks, as `action` wants it.
+    pub(super) fn follow(
+        &mut self,
+        services: &Arc<Services>,
+        definition: &PodDefinition,
+        state: &PodState,
+        sandbox: Option<&SandboxStatus>,
+        action: &Action,
+    ) {
+        let (container, id, kind) = match action {
+            Action::RunPostStart { container, id } => (container, id, HookKind::PostStart),
+            Action::RunPreStop { container, id, .. } => (container, id, HookKind::PreStop),
+            Action::StopContainer { container, id, .. } => {
+                if self.give_up(id) == Some(HookKind::PreStop) {
+                    let message = "PreStopHook did not complete within the grace period";
+                    record_failure(services, definition, container, "FailedPreStopHook", message);
+                }
+                return;
+            }
+            Action::KillContainer { id, .. } => {
+                self.give_up(id);
+                return;
+            }
+            Action::WriteRecord
+            | Action::EnsureImage { .. }
+            | Action::EnsureVolumeImage { .. }
+            | Action::PrepareVolumes
+            | Action::StopSandbox
+            | Action::CreateSandbox { .. }
+            | Action::ResizeSandbox(_)
+            | Action::ResizeContainer { .. }
+            | Action::SetUpNetwork
+            | Action::RemoveContainer { .. }
+            | Action::StartContainer { .. }
+            | Action::Finish(_)
+            | Action::TrimVolumes
+            | Action::MeasureStorage
+            | Action::Recreate
+            | Action::RemoveVolumes
+            | Action::ForgetPod => return,
+        };
+        let hook = definition.container(container).and_then(|definition| match kind {
+            HookKind::PostStart => definition.post_start.clone(),
+            HookKind::PreStop => definition.pre_stop.clone(),
+        });
+        let netns = sandbox.and_then(|sandbox| sandbox.netns.as_deref());
+        let address = if definition.sandbox.namespaces.host_network {
+            PodAddress::new(&services.host_addresses.get(services.clock.now().moment), None)
+        } else {
+            PodAddress::new(&state.network.ips, netns)
+        };
+        let (services, uid) = (Arc::clone(services), definition.desired.uid.clone());
+        self.begin(HookRun { services, uid, container: container.clone(), id: id.clone(), kind, hook, address });
+    }
+
+    /// Applies the results of finished hooks to the runs.
+    pub(super) fn apply_ended(&mut self, services: &Services, definition: &PodDefinition, runs: &mut Runs) {
+        for ended in self.take_ended() {
+            if let Err(why) = &ended.result {
+                let (reason, hook) = match ended.kind {
+                    HookKind::PostStart => ("FailedPostStartHook", "PostStartHook"),
+                    HookKind::PreStop => ("FailedPreStopHook", "PreStopHook"),
+                };
+                record_failure(services, definition, &ended.container, reason, &format!("{hook} failed: {why}"));
+            }
+            runs.hook_ended(&ended);
+        }
+    }
+}
+
+fn record_failure(services: &Services, definition: &PodDefinition, container: &ContainerName, reason: &str, message: &str) {
+    let subject = subject(&definition.desired, Some(container));
+    services.events.record(&subject, EventType::Warning, reason, message);
 }

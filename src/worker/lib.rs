@@ -3,12 +3,12 @@
 //! ```text
 //!   sync loop ---> PodWorkers ---> PodWorker::turn ---> plan (pure) ---> Executor ---> runtime image volume network
 //!                  queue, names,        |  ^              |                  |
-//!                  timers               |  +-- PodMemory <+------ Outcome <--+
+//!                  timers               |  +-- PodState <+------ Outcome <--+
 //!                                       +--> status (pure) ---> PodStatusSink
 //! ```
 //!
 //! [`PodWorkers`] is owned by the sync loop and serialises turns. A turn looks ([`Runtime::observe`](podstead_runtime::Runtime::observe)),
-//! plans ([`compute_pod_actions`](plan::compute_pod_actions), a pure function of definition, observation, memory and time), executes,
+//! plans ([`compute_pod_actions`](plan::compute_pod_actions), a pure function of definition, observation, state and time), executes,
 //! and looks again until the plan is empty; then it publishes the status. Nothing in a turn waits for a pull or for a container to stop:
 //! both go on in the background and their end asks for another turn. So a turn is short and needs no cancelling, and a new definition
 //! takes effect with the next turn.
@@ -20,35 +20,28 @@ pub mod exclusion;
 #[cfg(any(test, feature = "testing"))]
 pub mod fakes;
 pub mod halt;
-pub mod health;
 pub mod hook;
-pub mod memory;
 pub mod phase;
 pub mod plan;
 pub mod queue;
 pub mod record;
 pub mod remains;
+pub mod state;
 
-mod addresses;
-mod annotated;
 mod assemble;
 mod cdi;
-mod conditions_file;
+mod event_subject;
 mod execute;
 mod fetch;
-mod health_file;
-mod health_work;
-mod hook_mark;
-mod hook_work;
 mod host_addresses;
 mod measure;
-mod outcome;
 mod pod_worker;
 mod pod_workers;
 mod process;
+mod publish;
 mod references;
+mod saved;
 mod services;
-mod show;
 
 pub use host_addresses::HostAddresses;
 pub use pod_workers::PodWorkers;

@@ -2,28 +2,25 @@
 //!
 //! A turn never waits for what may take long (a pull, a container that stops): that goes on in the background and asks for another turn.
 
-use super::annotated::Annotated;
-use super::conditions_file;
 use super::definition::{DefinitionContext, PodDefinition, has_same_content};
-use super::execute::{Executor, Outcome};
+use super::execute::Executor;
 use super::fetch::{Fetch, Fetched, ImageUser, image_message, image_reason};
 use super::halt::Given;
-use super::health_file::{self, KeptHealth};
 use super::hook::Hooks;
 use super::measure::{Measured, Measurement};
-use super::memory::{ImageWork, PodMemory, Step};
 use super::phase::{Cause, WorkPhase};
 use super::plan::{Action, PlanInput, PodActions, compute_pod_actions, is_stopped};
+use super::publish::{Published, Saved};
 use super::queue::Work;
 use super::record::PodRecord;
+use super::saved;
 use super::services::Services;
+use super::state::{ActiveTimes, CleanupStage, ImageWork, Outcome, PodState, Step, VolumeWork};
 use futures_util::future::join_all;
-use k8s_openapi::api::core::v1::PodStatus;
 use podstead_container::ObservedPod;
 use podstead_pod::containers::PullPolicy;
 use podstead_pod::objects::references;
 use podstead_pod::{ContainerName, DesiredPod, pull_secrets};
-use podstead_probe::ProbedPod;
 use podstead_runtime::PullSecrets;
 use podstead_status::{Waiting, reason};
 use podstead_sys_async::clock::Moment;
@@ -49,39 +46,51 @@ pub(super) enum TurnEnd {
     Gone,
 }
 
-/// The worker of one pod.
+/// The worker of one pod. Its turns are here; orders of an operator are in [`super::halt`], and [`super::publish`] is the side that others see.
 #[derive(Debug)]
 pub(super) struct PodWorker {
     pub(super) definition: PodDefinition,
     pub(super) record: PodRecord,
     pub(super) phase: WorkPhase,
-    pub(super) memory: PodMemory,
-    /// Images being fetched, and storage being measured; aborted when the worker goes.
-    fetches: JoinSet<()>,
-    /// Their results. Unbounded: at most one per container and definition is under way.
-    results: (mpsc::UnboundedSender<Fetched>, mpsc::UnboundedReceiver<Fetched>),
-    /// Results of measuring. Unbounded: at most one is under way.
-    measured: (mpsc::UnboundedSender<Measured>, mpsc::UnboundedReceiver<Measured>),
+    pub(super) state: PodState,
+    /// Work beside the turns.
+    background: Background,
     /// Hooks under way.
-    pub(super) hooks: Hooks,
-    /// Count of image arrivals at the last lookup of missing images.
-    arrivals: u64,
+    hooks: Hooks,
     pub(super) waiting: BTreeMap<ContainerName, Waiting>,
     /// Containers whose start is not done.
     pub(super) starting: BTreeMap<ContainerName, Waiting>,
-    /// The last message about content missing from volumes.
-    told_missing: Option<String>,
-    pub(super) shown: Option<PodStatus>,
-    /// The conditions that a next daemon would find.
-    pub(super) kept_conditions: Option<PodStatus>,
-    /// The pod as last given to the prober.
-    pub(super) probed: Option<ProbedPod>,
-    /// The state as last saved for the next daemon.
-    pub(super) kept_health: KeptHealth,
-    /// The definition as it is shown once the pod is no longer wanted: with the time by which it will be gone.
-    pub(super) deleted: Option<Arc<DesiredPod>>,
-    /// The published pod, if its network has more to report than addresses.
-    pub(super) annotated: Annotated,
+    pub(super) published: Published,
+    pub(super) saved: Saved,
+}
+
+/// Images being fetched, and storage being measured; aborted when the worker goes.
+#[derive(Debug)]
+struct Background {
+    tasks: JoinSet<()>,
+    /// Fetched images. Unbounded: at most one per container and definition is under way.
+    fetched: (mpsc::UnboundedSender<Fetched>, mpsc::UnboundedReceiver<Fetched>),
+    /// Results of measuring. Unbounded: at most one is under way.
+    measured: (mpsc::UnboundedSender<Measured>, mpsc::UnboundedReceiver<Measured>),
+    /// Count of image arrivals at the last lookup of missing images.
+    arrivals: u64,
+}
+
+impl Background {
+    fn new() -> Self {
+        Self { tasks: JoinSet::new(), fetched: mpsc::unbounded_channel(), measured: mpsc::unbounded_channel(), arrivals: 0 }
+    }
+
+    /// Forgets the tasks that ended, so that the set does not grow.
+    fn reap(&mut self) {
+        while let Some(joined) = self.tasks.try_join_next() {
+            if let Err(error) = joined
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+        }
+    }
 }
 
 impl PodWorker {
@@ -89,8 +98,8 @@ impl PodWorker {
     pub(super) fn new(desired: Arc<DesiredPod>, services: &Arc<Services>) -> Self {
         let now = services.clock.now();
         let record = PodRecord::new((*desired).clone(), now.wall);
-        let memory = PodMemory { started_at: Some(now.wall), active_since: Some(now.moment), ..PodMemory::default() };
-        Self::with(define(desired, services), record, WorkPhase::Sync, memory)
+        let active = ActiveTimes { started_at: Some(now.wall), since: Some(now.moment), record_at: None };
+        Self::with(define(desired, services), record, WorkPhase::Sync, PodState { active, ..PodState::default() })
     }
 
     /// A pod that an earlier daemon recorded. What is observed of it tells the rest.
@@ -104,28 +113,29 @@ impl PodWorker {
         if record.is_removed {
             phase.remove(definition.grace, now.moment);
         }
-        let mut memory = PodMemory {
+        let since = Some(now.moment_of(record.started_at));
+        let mut state = PodState {
             record: Step::Done,
-            started_at: Some(record.started_at),
-            active_since: Some(now.moment_of(record.started_at)),
+            active: ActiveTimes { started_at: Some(record.started_at), since, record_at: None },
             // An earlier daemon may have died in the middle of an edit.
-            has_surplus_volumes: true,
-            ..PodMemory::default()
+            volumes: VolumeWork { has_surplus: true, ..VolumeWork::default() },
+            ..PodState::default()
         };
-        if let Some(observed) = observed {
-            memory.adopt(observed, &services.crash_loop, now);
-            memory.adopt_hooks(&services.paths, observed);
-            let kept = health_file::read(&services.paths, &definition.desired.uid, observed, now);
-            if let Some(halt) = &record.halt {
-                memory.excuse_halted(observed, halt);
-            }
-            memory.is_adopting = kept.is_none();
-            memory.health = kept.unwrap_or_default();
+        if let Some(counted) = &record.active {
+            state.active.inherit(counted, now.moment, &services.clock.boot_time());
         }
-        let mut worker = Self::with(definition, record, phase, memory);
+        let uid = definition.desired.uid.clone();
+        if let Some(observed) = observed {
+            state.adopt(observed, &services.crash_loop, now);
+            saved::inherit_hook_marks(&mut state.runs, &services.paths, observed);
+            if let Some(halt) = &record.halt {
+                state.excuse_halted(observed, halt);
+            }
+            state.runs.inherit_health(observed, saved::read_health(&services.paths, &uid, observed, now));
+        }
+        let mut worker = Self::with(definition, record, phase, state);
         worker.recover_halt(services);
-        worker.kept_conditions = conditions_file::read(&services.paths, &worker.definition.desired.uid);
-        worker.adopt_active_time(services);
+        worker.saved.conditions = saved::read_conditions(&services.paths, &uid);
         worker
     }
 
@@ -134,27 +144,18 @@ impl PodWorker {
         &self.definition.desired
     }
 
-    fn with(definition: PodDefinition, record: PodRecord, phase: WorkPhase, memory: PodMemory) -> Self {
-        let (fetches, results) = (JoinSet::new(), mpsc::unbounded_channel());
+    fn with(definition: PodDefinition, record: PodRecord, phase: WorkPhase, state: PodState) -> Self {
         Self {
             definition,
             record,
             phase,
-            memory,
-            fetches,
-            results,
-            measured: mpsc::unbounded_channel(),
+            state,
+            background: Background::new(),
             hooks: Hooks::new(),
-            arrivals: 0,
             waiting: BTreeMap::new(),
             starting: BTreeMap::new(),
-            told_missing: None,
-            shown: None,
-            kept_conditions: None,
-            probed: None,
-            kept_health: KeptHealth::new(),
-            deleted: None,
-            annotated: Annotated::default(),
+            published: Published::default(),
+            saved: Saved::default(),
         }
     }
 
@@ -164,18 +165,18 @@ impl PodWorker {
         self.obey(services, orders).await;
         self.look_at_objects(services).await;
         if services.network.has_news(&self.definition.desired.uid) {
-            self.memory.network_has_news();
+            self.state.network_has_news();
         }
-        if self.shown.is_none() {
+        if self.published.status.is_none() {
             let observed = self.observe(services).await.unwrap_or_else(|_| self.nothing_observed());
             self.recall_addresses(services, &observed).await;
-            self.show(services, &observed).await;
+            self.publish(services, &observed).await;
         }
         for _ in 0..MAX_ROUNDS {
             self.take_in_images(services);
-            self.take_in_hooks(services);
-            while let Ok(Measured { usage, took }) = self.measured.1.try_recv() {
-                self.memory.storage_measured(usage, took, services.clock.now().moment);
+            self.hooks.apply_ended(services, &self.definition, &mut self.state.runs);
+            while let Ok(Measured { usage, took }) = self.background.measured.1.try_recv() {
+                self.state.storage_measured(usage, took, services.clock.now().moment);
             }
             self.look_for_arrived_images(services).await;
             let observed = match self.observe(services).await {
@@ -183,21 +184,21 @@ impl PodWorker {
                 Err(end) => return end,
             };
             if self.phase == WorkPhase::Sync {
-                self.keep_active_time(services);
+                self.count_active_time(services);
             }
             self.look_at_health(services, &observed);
             let plan = self.plan(services, &observed);
             self.tell_waiting(services, &plan);
             self.waiting = plan.waiting;
             self.starting = plan.starting;
-            if self.memory.forgotten {
+            if self.state.cleanup.stage == CleanupStage::Forgotten {
                 services.statuses.withdraw(&self.definition.desired.uid);
                 services.probes.forget(&self.definition.desired.uid);
                 return TurnEnd::Gone;
             }
             if plan.actions.is_empty() {
-                self.show(services, &observed).await;
-                self.keep_health(services).await;
+                self.publish(services, &observed).await;
+                self.save_health(services).await;
                 return TurnEnd::Wait(plan.wake);
             }
             self.execute(services, &observed, plan.actions).await;
@@ -212,8 +213,8 @@ impl PodWorker {
             Work::Remove => {
                 self.phase.remove(self.definition.grace, services.clock.now().moment);
                 self.record.is_removed = true;
-                self.memory.record = Step::Open;
-                self.fetches.shutdown().await;
+                self.state.record = Step::Open;
+                self.background.tasks.shutdown().await;
             }
             Work::Sync(desired) => {
                 if self.record.result.is_some() && !has_same_content(&desired.pod, &self.definition.desired.pod) {
@@ -232,7 +233,7 @@ impl PodWorker {
         let definition = define(desired, services);
         self.record.desired = (*definition.desired).clone();
         let observed = self.observe(services).await.unwrap_or_else(|_| self.nothing_observed());
-        self.memory.redefine(&self.definition, &definition, &observed);
+        self.state.redefine(&self.definition, &definition, &observed);
         self.definition = definition;
     }
 
@@ -250,7 +251,7 @@ impl PodWorker {
         }
         let definition = define(Arc::clone(&self.definition.desired), services);
         let observed = self.observe(services).await.unwrap_or_else(|_| self.nothing_observed());
-        self.memory.reassess(&self.definition, &definition, &observed);
+        self.state.reassess(&self.definition, &definition, &observed);
         self.definition = definition;
     }
 
@@ -263,7 +264,7 @@ impl PodWorker {
         match services.runtime.observe(&self.definition.desired.uid).await {
             Ok(observed) => {
                 let observed = observed.unwrap_or_else(|| self.nothing_observed());
-                self.memory.observe(&observed, now);
+                self.state.observe(&observed, now);
                 Ok(observed)
             }
             Err(error) => {
@@ -274,13 +275,21 @@ impl PodWorker {
         }
     }
 
+    fn count_active_time(&mut self, services: &Services) {
+        let (deadline, now) = (self.definition.active_deadline, services.clock.now().moment);
+        if let Some(counted) = self.state.active.count_due(deadline, now, || services.clock.boot_time()) {
+            self.record.active = Some(counted);
+            self.state.record = Step::Open;
+        }
+    }
+
     fn plan(&mut self, services: &Arc<Services>, observed: &ObservedPod) -> PodActions {
         let phase = self.phase.clone();
         let input = PlanInput {
             definition: &self.definition,
             observed,
             phase: &phase,
-            memory: &self.memory,
+            state: &self.state,
             crash_loop: &services.crash_loop,
             now: services.clock.now(),
         };
@@ -299,19 +308,19 @@ impl PodWorker {
             let (wave, later) = rest.split_at(preparations.max(1));
             rest = later;
             for fetch in wave.iter().filter_map(|action| Fetch::asked_by(action, services, &self.definition.desired)) {
-                self.fetches.spawn(fetch.run(self.results.0.clone()));
+                self.background.tasks.spawn(fetch.run(self.background.fetched.0.clone()));
             }
             let asked = |action| Measurement::asked_by(action, services, &self.definition, observed);
             for measurement in wave.iter().filter_map(asked) {
-                self.fetches.spawn(measurement.run(self.measured.0.clone()));
+                self.background.tasks.spawn(measurement.run(self.background.measured.0.clone()));
             }
             for action in wave {
-                self.tend_hook(services, sandbox.as_ref(), action);
+                self.hooks.follow(services, &self.definition, &self.state, sandbox.as_ref(), action);
             }
             let executor = Executor {
                 services,
                 definition: &self.definition,
-                memory: &self.memory,
+                state: &self.state,
                 sandbox: sandbox.as_ref(),
                 record: &self.record,
             };
@@ -333,7 +342,7 @@ impl PodWorker {
     fn take_in(&mut self, services: &Arc<Services>, action: &Action, outcome: Outcome) {
         tracing::debug!(pod = %self.definition.desired.full_name, %action, ?outcome, "step");
         let (definition, phase) = (&self.definition, &mut self.phase);
-        self.memory.take_in(action, outcome, definition, phase, &services.crash_loop, services.clock.now());
+        self.state.apply(action, outcome, definition, phase, &services.crash_loop, services.clock.now());
         if let (Action::Finish(_), Some(Cause::Finished(result))) = (action, self.phase.cause()) {
             self.record.result = Some(result.clone());
         }
@@ -341,15 +350,8 @@ impl PodWorker {
 
     /// Takes in the images that were fetched.
     fn take_in_images(&mut self, services: &Arc<Services>) {
-        // Those that ended are forgotten here, so that the set does not grow.
-        while let Some(joined) = self.fetches.try_join_next() {
-            if let Err(error) = joined
-                && error.is_panic()
-            {
-                std::panic::resume_unwind(error.into_panic());
-            }
-        }
-        while let Ok(Fetched { user, reference, result }) = self.results.1.try_recv() {
+        self.background.reap();
+        while let Ok(Fetched { user, reference, result }) = self.background.fetched.1.try_recv() {
             let outcome = match result {
                 Ok(image) => Outcome::Image(image),
                 Err(error) => Outcome::Failed { reason: image_reason(&error), message: image_message(&error) },
@@ -358,12 +360,12 @@ impl PodWorker {
             // Another definition may have come in between.
             match user {
                 ImageUser::Container(name) if self.definition.container(&name).is_some_and(|of| of.image == reference) => {
-                    self.memory.image_looked_up(&name, outcome, now);
+                    self.state.image_looked_up(&name, outcome, now);
                 }
                 ImageUser::Volume(name)
                     if self.definition.volume_images.iter().any(|image| image.volume == name && image.reference == reference) =>
                 {
-                    self.memory.volume_image_looked_up(&name, outcome, now);
+                    self.state.volume_image_looked_up(&name, outcome, now);
                 }
                 ImageUser::Container(_) | ImageUser::Volume(_) => {}
             }
@@ -378,17 +380,17 @@ impl PodWorker {
     /// The users of images that are missing, each with its image.
     fn missing_images(&self) -> impl Iterator<Item = (ImageUser, &str)> {
         let containers = self.definition.containers.iter();
-        let missing = containers.filter(|container| matches!(self.memory.container(&container.name).image, ImageWork::Failed(_)));
+        let missing = containers.filter(|container| matches!(self.state.container(&container.name).image, ImageWork::Failed(_)));
         let containers = missing.map(|container| (ImageUser::Container(container.name.clone()), container.image.as_str()));
         let volumes = self.definition.volume_images.iter();
-        let missing = volumes.filter(|image| matches!(self.memory.volume_image(&image.volume), ImageWork::Failed(_)));
+        let missing = volumes.filter(|image| matches!(self.state.volumes.image(&image.volume), ImageWork::Failed(_)));
         containers.chain(missing.map(|image| (ImageUser::Volume(image.volume.clone()), image.reference.as_str())))
     }
 
     /// Looks up missing images at once when they became present since: a pause without a reason is skipped.
     async fn look_for_arrived_images(&mut self, services: &Arc<Services>) {
         let arrivals = *services.images.arrivals().borrow();
-        if std::mem::replace(&mut self.arrivals, arrivals) == arrivals {
+        if std::mem::replace(&mut self.background.arrivals, arrivals) == arrivals {
             return;
         }
         let mut arrived = Vec::new();
@@ -402,16 +404,16 @@ impl PodWorker {
         }
         for user in arrived {
             match user {
-                ImageUser::Container(name) => self.memory.container_mut(&name).image = ImageWork::Open,
+                ImageUser::Container(name) => self.state.container_mut(&name).image = ImageWork::Open,
                 ImageUser::Volume(name) => {
-                    self.memory.volume_images.remove(&name);
+                    self.state.volumes.images.remove(&name);
                 }
             }
         }
     }
 
     fn executor<'a>(&'a self, services: &'a Services) -> Executor<'a> {
-        Executor { services, definition: &self.definition, memory: &self.memory, sandbox: None, record: &self.record }
+        Executor { services, definition: &self.definition, state: &self.state, sandbox: None, record: &self.record }
     }
 
     pub(super) fn tell(
@@ -437,10 +439,10 @@ impl PodWorker {
     fn tell_waiting(&mut self, services: &Arc<Services>, plan: &PodActions) {
         let is_settled = self.knows_its_objects();
         let missing = self.definition.missing_files.clone().filter(|_| is_settled && self.phase == WorkPhase::Sync);
-        if let Some(missing) = missing.as_ref().filter(|_| self.told_missing != missing) {
+        if let Some(missing) = missing.as_ref().filter(|_| self.published.missing_files != missing) {
             self.tell(services, None, EventType::Warning, "FailedMount", missing);
         }
-        self.told_missing = missing;
+        self.published.missing_files = missing;
         for (container, waiting) in &plan.waiting {
             if self.waiting.get(container) == Some(waiting) {
                 continue;

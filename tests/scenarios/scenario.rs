@@ -15,10 +15,12 @@ use podstead::status::PodResult;
 use podstead::sys_async::clock::{Moment, Now};
 use podstead::worker::backoff::{Backoff, BackoffPolicy, Failure};
 use podstead::worker::definition::{DefinitionContext, PodDefinition};
-use podstead::worker::health::RunState;
-use podstead::worker::memory::{CrashLoop, ImageWork, PodMemory, PostStart, PreStop, Step, Stop};
 use podstead::worker::phase::WorkPhase;
 use podstead::worker::plan::{PlanInput, StopReason, compute_pod_actions};
+use podstead::worker::state::health::{Health, RunState};
+use podstead::worker::state::{
+    ActiveTimes, CrashLoop, ExitCode, ImageWork, NetworkWork, PodState, PostStart, PreStop, RunStage, Step, Stop, Up, VolumeWork,
+};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -236,7 +238,7 @@ impl Scenario {
         let old = definition(self.was.as_ref().unwrap_or(&self.pod), &objects_were);
         let observed = self.observed(&old);
         let now = Now { moment: moment(0), wall: "2025-06-01T12:00:00Z".parse().unwrap() };
-        let memory = self.memory(&old, &new, &observed, now);
+        let state = self.state(&old, &new, &observed, now);
         let mut phase = WorkPhase::Sync;
         match self.end {
             None => {}
@@ -244,8 +246,7 @@ impl Scenario {
             Some(End::Finished(ago)) => phase.finish(PodResult::succeeded(), new.grace, moment(-i64::try_from(ago).unwrap())),
         }
         let crash_loop = BackoffPolicy::crash_loop(Duration::from_secs(300));
-        let input =
-            PlanInput { definition: &new, observed: &observed, phase: &phase, memory: &memory, crash_loop: &crash_loop, now };
+        let input = PlanInput { definition: &new, observed: &observed, phase: &phase, state: &state, crash_loop: &crash_loop, now };
         let plan = compute_pod_actions(input);
         let mut text = String::new();
         for action in &plan.actions {
@@ -312,28 +313,27 @@ impl Scenario {
         }
     }
 
-    fn memory(&self, old: &PodDefinition, new: &PodDefinition, observed: &ObservedPod, now: Now) -> PodMemory {
+    fn state(&self, old: &PodDefinition, new: &PodDefinition, observed: &ObservedPod, now: Now) -> PodState {
         let taken = || if self.sandbox.is_some() { Step::Done } else { Step::Open };
-        let mut memory = PodMemory {
+        let mut state = PodState {
             record: taken(),
-            volumes: taken(),
-            had_volumes: self.sandbox.is_some(),
-            network: if self.lacks_network { Step::Open } else { taken() },
-            active_since: Some(moment(-i64::try_from(self.active).unwrap())),
-            ..PodMemory::default()
+            volumes: VolumeWork { step: taken(), were_prepared: self.sandbox.is_some(), ..VolumeWork::default() },
+            network: NetworkWork { step: if self.lacks_network { Step::Open } else { taken() }, ..NetworkWork::default() },
+            active: ActiveTimes { since: Some(moment(-i64::try_from(self.active).unwrap())), ..ActiveTimes::default() },
+            ..PodState::default()
         };
         let failure = |reason| Failure::again(None, &BackoffPolicy::image_pull(), reason, "no route", now.moment);
-        memory.observe(observed, now);
+        state.observe(observed, now);
         if self.was.is_some() {
-            memory.redefine(old, new, observed);
+            state.redefine(old, new, observed);
         } else if self.config_maps_were.is_some() {
-            memory.reassess(old, new, observed);
+            state.reassess(old, new, observed);
         }
         for (name, seconds) in &self.backoff {
             let name = ContainerName::new(name);
             let hash = new.container(&name).unwrap().hash.to_string();
             let backoff = Backoff { delay: Duration::from_secs(*seconds), updated: moment(-60) };
-            memory.container_mut(&name).crash_loop = Some(CrashLoop { hash, backoff });
+            state.container_mut(&name).crash_loop = Some(CrashLoop { hash, backoff });
         }
         let present = || {
             let config = ImageConfig::default();
@@ -345,10 +345,10 @@ impl Scenario {
             }))
         };
         for container in new.containers.iter().filter(|_| self.has_images) {
-            memory.container_mut(&container.name).image = present();
+            state.container_mut(&container.name).image = present();
         }
         for (name, image) in &self.images {
-            memory.container_mut(&ContainerName::new(name)).image = match image {
+            state.container_mut(&ContainerName::new(name)).image = match image {
                 Image::Present => present(),
                 Image::Pulling => ImageWork::Pulling(None),
                 Image::Failed => ImageWork::Failed(failure("ErrImagePull")),
@@ -356,13 +356,13 @@ impl Scenario {
         }
         for (name, stage) in &self.post_start {
             let id = observed.containers.iter().find(|run| run.name.as_str() == name).unwrap().id.clone();
-            let state = match stage {
+            let hook = match stage {
                 Stage::Owed => PostStart::Owed,
                 Stage::Running => PostStart::Running,
                 Stage::Failed => PostStart::Failed("no".to_owned()),
                 Stage::Ended => panic!("{}: {stage:?}", self.name),
             };
-            memory.post_starts.insert(id, state);
+            state.runs.set_post_start(&id, hook);
         }
         for (name, said) in &self.probes {
             let run = observed.containers.iter().rfind(|run| run.name.as_str() == name).unwrap();
@@ -373,13 +373,14 @@ impl Scenario {
                 Said::Startup => RunState { is_started: false, is_ready: false, failed: Some(ProbeKind::Startup), ..known },
                 Said::Liveness => RunState { failed: Some(ProbeKind::Liveness), ..known },
             };
-            memory.health.insert(run.id.clone(), known);
+            state.runs.entry(&run.id).health = Health::Known(known);
         }
         for (name, left) in &self.stopping {
             let is_it = |run: &&ContainerStatus| run.name.as_str() == name && matches!(run.state, ContainerState::Running { .. });
             let id = observed.containers.iter().find(is_it).unwrap().id.clone();
+            let run = state.runs.entry(&id);
             if !self.probes.contains_key(name) {
-                memory.signalled.insert(id.clone());
+                run.exit_code = ExitCode::Ignored;
             }
             let pre_stop = match self.pre_stop.get(name) {
                 None => PreStop::None,
@@ -390,11 +391,16 @@ impl Scenario {
             let deadline = moment(*left);
             // Any but a resize, which a plan goes on to tell as one; no row has such a stop under way.
             let why = StopReason::PodEnds;
-            memory.stops.insert(id, Stop { deadline, not_before: deadline.min(now.moment), pre_stop, killed: None, why });
+            let stop = Stop { deadline, not_before: deadline.min(now.moment), pre_stop, killed: None, why };
+            let up = match &run.stage {
+                RunStage::Up(up) => up.clone(),
+                RunStage::Stopping { .. } | RunStage::Ended(_) => Up::Serving,
+            };
+            run.stage = RunStage::Stopping { stop, up };
         }
         if self.volumes_failed {
-            memory.volumes = Step::Failed(failure("FailedMount"));
+            state.volumes.step = Step::Failed(failure("FailedMount"));
         }
-        memory
+        state
     }
 }

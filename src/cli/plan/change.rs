@@ -7,10 +7,10 @@ use podstead_pod::{DesiredPod, PodFullName};
 use podstead_sys_async::clock::Now;
 use podstead_worker::backoff::BackoffPolicy;
 use podstead_worker::definition::{DefinitionContext, PodDefinition, has_same_content};
-use podstead_worker::health::RunState;
-use podstead_worker::memory::{PodMemory, Step};
 use podstead_worker::phase::WorkPhase;
 use podstead_worker::plan::{Action, PlanInput, compute_pod_actions};
+use podstead_worker::state::health::{Health, RunState};
+use podstead_worker::state::{PodState, Step, VolumeWork};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -95,13 +95,13 @@ pub(super) fn update(pod: &HostPod, desired: Arc<DesiredPod>, settings: &Setting
                 environment.is_sure &= was != Some(environment);
             }
         }
-        let mut memory = running_memory(pod, settings);
+        let mut state = running_state(pod, settings);
         if is_same {
-            memory.reassess(&old, &new, &pod.observed);
+            state.reassess(&old, &new, &pod.observed);
         } else {
-            memory.redefine(&old, &new, &pod.observed);
+            state.redefine(&old, &new, &pod.observed);
         }
-        let actions = actions(&new, &pod.observed, &WorkPhase::Sync, &memory, settings);
+        let actions = actions(&new, &pod.observed, &WorkPhase::Sync, &state, settings);
         let change = if is_same && actions.is_empty() { Change::Keep } else { Change::Update };
         (change, actions, missing(&new))
     };
@@ -112,7 +112,7 @@ pub(super) fn update(pod: &HostPod, desired: Arc<DesiredPod>, settings: &Setting
 fn fresh_actions(desired: &Arc<DesiredPod>, settings: &Settings) -> (Vec<Action>, Vec<String>) {
     let definition = PodDefinition::new(Arc::clone(desired), &settings.after);
     let nothing = ObservedPod { uid: desired.uid.clone(), sandbox: None, containers: Vec::new(), given: BTreeMap::new() };
-    (actions(&definition, &nothing, &WorkPhase::Sync, &PodMemory::default(), settings), missing(&definition))
+    (actions(&definition, &nothing, &WorkPhase::Sync, &PodState::default(), settings), missing(&definition))
 }
 
 /// Objects that the pod waits for, without duplicates.
@@ -126,29 +126,30 @@ fn removal_actions(pod: &HostPod, settings: &Settings) -> Vec<Action> {
     let definition = PodDefinition::new(Arc::new(pod.record.desired.clone()), &settings.after);
     let mut phase = WorkPhase::Sync;
     phase.remove(definition.grace, settings.now.moment);
-    let memory = PodMemory { record: Step::Open, ..running_memory(pod, settings) };
-    actions(&definition, &pod.observed, &phase, &memory, settings)
+    let state = PodState { record: Step::Open, ..running_state(pod, settings) };
+    actions(&definition, &pod.observed, &phase, &state, settings)
 }
 
-/// The memory of a worker that has prepared everything.
-fn running_memory(pod: &HostPod, settings: &Settings) -> PodMemory {
-    let mut memory = PodMemory { record: Step::Done, volumes: Step::Done, had_volumes: true, ..PodMemory::default() };
-    memory.observe(&pod.observed, settings.now);
-    memory.network = Step::Done;
+/// The state of a pod whose worker has prepared everything.
+fn running_state(pod: &HostPod, settings: &Settings) -> PodState {
+    let volumes = VolumeWork { step: Step::Done, were_prepared: true, ..VolumeWork::default() };
+    let mut state = PodState { record: Step::Done, volumes, ..PodState::default() };
+    state.observe(&pod.observed, settings.now);
+    state.network.step = Step::Done;
     for run in &pod.observed.containers {
         // What runs is taken for healthy: what its probes say now is the daemon's to act on.
-        memory.health.insert(run.id.clone(), RunState::unprobed(settings.now.moment));
+        state.runs.entry(&run.id).health = Health::Known(RunState::unprobed(settings.now.moment));
     }
-    memory
+    state
 }
 
 fn actions(
     definition: &PodDefinition,
     observed: &ObservedPod,
     phase: &WorkPhase,
-    memory: &PodMemory,
+    state: &PodState,
     settings: &Settings,
 ) -> Vec<Action> {
-    let input = PlanInput { definition, observed, phase, memory, crash_loop: &settings.crash_loop, now: settings.now };
+    let input = PlanInput { definition, observed, phase, state, crash_loop: &settings.crash_loop, now: settings.now };
     compute_pod_actions(input).actions
 }

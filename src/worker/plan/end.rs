@@ -2,8 +2,8 @@
 
 use super::stop::{Grace, stop_in_order};
 use super::{Action, PlanInput, PodActions, StopReason};
-use crate::memory::Step;
 use crate::phase::{Cause, Termination};
+use crate::state::{CleanupStage, Step};
 use podstead_container::SandboxState;
 use podstead_pod::containers::ContainerKind;
 use podstead_pod::restart::RestartPolicy;
@@ -41,7 +41,7 @@ pub(super) fn plan_halted(input: PlanInput<'_>) -> PodActions {
 }
 
 fn write_record(out: &mut PodActions, input: &PlanInput<'_>) {
-    match &input.memory.record {
+    match &input.state.record {
         Step::Done => {}
         Step::Open => out.actions.push(Action::WriteRecord),
         // A pod must be able to end when the disk is full.
@@ -65,12 +65,14 @@ fn plan_recreation(out: &mut PodActions, input: &PlanInput<'_>, cause: &Cause) {
         Cause::Finished(result) => result.reason.as_deref() == Some(reason::EVICTED),
         Cause::Removed(_) => false,
     };
-    let comes_back = is_evicted && input.definition.restart_policy == RestartPolicy::Always && !input.memory.recreated;
-    let (Some(ended), true) = (input.memory.ends.values().max(), comes_back) else { return };
-    let lived = ended.since(input.memory.active_since.unwrap_or(*ended));
+    let comes_back = is_evicted
+        && input.definition.restart_policy == RestartPolicy::Always
+        && input.state.cleanup.stage < CleanupStage::RecreationRequested;
+    let (Some(ended), true) = (input.state.runs.last_end(), comes_back) else { return };
+    let lived = ended.since(input.state.active.since.unwrap_or(ended));
     let pause = if lived > input.crash_loop.reset_after { Duration::ZERO } else { input.crash_loop.cap };
-    if *ended + pause > input.now.moment {
-        out.wake_at(*ended + pause);
+    if ended + pause > input.now.moment {
+        out.wake_at(ended + pause);
     } else {
         out.actions.push(Action::Recreate);
     }
@@ -92,9 +94,9 @@ fn plan_removal(out: &mut PodActions, input: &PlanInput<'_>, cause: &Cause) {
     match cause {
         Cause::Finished(_) => {}
         Cause::Removed(_) => {
-            let volumes = (!input.memory.volumes_removed).then_some(Action::RemoveVolumes);
+            let volumes = (input.state.cleanup.stage < CleanupStage::VolumesRemoved).then_some(Action::RemoveVolumes);
             if plan_cleanup(out, input, volumes) {
-                plan_cleanup(out, input, (!input.memory.forgotten).then_some(Action::ForgetPod));
+                plan_cleanup(out, input, (input.state.cleanup.stage < CleanupStage::Forgotten).then_some(Action::ForgetPod));
             }
         }
     }
@@ -102,7 +104,7 @@ fn plan_removal(out: &mut PodActions, input: &PlanInput<'_>, cause: &Cause) {
 
 /// Takes a step of cleaning up, unless one failed just now. Whether what follows may be planned too.
 fn plan_cleanup(out: &mut PodActions, input: &PlanInput<'_>, action: Option<Action>) -> bool {
-    match (&input.memory.cleanup, action) {
+    match (&input.state.cleanup.failure, action) {
         (_, None) => true,
         (Some(failure), Some(_)) if !failure.is_due(input.now.moment) => {
             out.wake_at(failure.retry_at);

@@ -2,14 +2,14 @@
 
 use super::stop::{Grace, stop_one};
 use super::{Action, PlanInput, PodActions, StopReason};
-use crate::memory::{PostStart, Step};
+use crate::state::{PostStart, Step};
 use podstead_pod::containers::ContainerKind;
 use podstead_status::{Waiting, reason};
 
 /// Plans what is due, and stops what failed. A container whose hook is not done is not shown as running.
 pub(super) fn tend_post_starts(out: &mut PodActions, input: &PlanInput<'_>) {
     for run in input.running() {
-        let Some(state) = input.memory.post_starts.get(&run.id) else { continue };
+        let Some(state) = input.state.runs.post_start(&run.id) else { continue };
         let (reason, message) = match state {
             PostStart::Owed | PostStart::Running => {
                 let reason = match run.kind {
@@ -21,9 +21,9 @@ pub(super) fn tend_post_starts(out: &mut PodActions, input: &PlanInput<'_>) {
             PostStart::Failed(message) => (reason::POST_START_HOOK_ERROR, message.clone()),
         };
         out.starting.insert(run.name.clone(), Waiting { reason, message });
-        let is_stopping = input.memory.stops.contains_key(&run.id);
+        let is_stopping = input.state.runs.is_stopping(&run.id);
         match state {
-            PostStart::Owed if !is_stopping && input.memory.network == Step::Done => {
+            PostStart::Owed if !is_stopping && input.state.network.step == Step::Done => {
                 out.actions.push(Action::RunPostStart { container: run.name.clone(), id: run.id.clone() });
             }
             PostStart::Failed(_) => {

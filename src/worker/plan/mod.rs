@@ -30,8 +30,8 @@ pub(super) use stop::LEAST_GRACE;
 
 use super::backoff::BackoffPolicy;
 use super::definition::PodDefinition;
-use super::memory::PodMemory;
 use super::phase::WorkPhase;
+use super::state::PodState;
 use podstead_container::{ContainerState, ContainerStatus, ObservedPod, SandboxState, SandboxStatus};
 use podstead_sys_async::clock::Now;
 
@@ -44,8 +44,8 @@ pub struct PlanInput<'a> {
     pub observed: &'a ObservedPod,
     /// The phase: running, terminating or ended.
     pub phase: &'a WorkPhase,
-    /// The worker's memory of the pod.
-    pub memory: &'a PodMemory,
+    /// The state that the worker remembers.
+    pub state: &'a PodState,
     /// Back-off of crashing containers.
     pub crash_loop: &'a BackoffPolicy,
     /// The time.

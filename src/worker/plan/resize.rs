@@ -22,7 +22,7 @@ pub(super) fn resize(out: &mut PodActions, input: &PlanInput<'_>) {
     if input.definition.infeasible.is_some() {
         return;
     }
-    if let Some(failure) = input.memory.sandbox.as_ref().filter(|failure| !failure.is_due(input.now.moment)) {
+    if let Some(failure) = input.state.sandbox.failure.as_ref().filter(|failure| !failure.is_due(input.now.moment)) {
         return out.wake_at(failure.retry_at);
     }
     let (present, wanted) = (&sandbox.spec.resources, &input.definition.sandbox.resources);
@@ -30,7 +30,7 @@ pub(super) fn resize(out: &mut PodActions, input: &PlanInput<'_>) {
     let is_last = |found: &Lagging<'_>| found.given.is_some_and(|given| !found.container.resources.lowers_memory(given));
     lagging.sort_by_key(is_last);
     let total = lagging.len();
-    lagging.retain(|found| match &input.memory.container(&found.container.name).resize {
+    lagging.retain(|found| match &input.state.container(&found.container.name).resize {
         Some(failure) if !failure.is_due(input.now.moment) => {
             out.wake_at(failure.retry_at);
             false
@@ -62,8 +62,8 @@ pub(crate) fn resize_state(input: &PlanInput<'_>) -> Option<Resize> {
     if let Some(reason) = &input.definition.infeasible {
         return Some(Resize::Infeasible(reason.clone()));
     }
-    let of_containers = lagging.iter().filter_map(|found| input.memory.container(&found.container.name).resize.as_ref());
-    let error = of_containers.chain(&input.memory.sandbox).next().map(|failure| failure.message.clone());
+    let of_containers = lagging.iter().filter_map(|found| input.state.container(&found.container.name).resize.as_ref());
+    let error = of_containers.chain(&input.state.sandbox.failure).next().map(|failure| failure.message.clone());
     Some(Resize::InProgress(error))
 }
 
@@ -74,7 +74,7 @@ fn resize_sandbox(out: &mut PodActions, present: &CgroupResources, wanted: &Cgro
 }
 
 fn lagging<'a>(input: &PlanInput<'a>) -> Vec<Lagging<'a>> {
-    let runs = input.running().filter(|run| !input.memory.stops.contains_key(&run.id));
+    let runs = input.running().filter(|run| !input.state.runs.is_stopping(&run.id));
     runs.filter_map(|run| {
         let container = input.definition.container(&run.name)?;
         let given = input.observed.given.get(&run.id);

@@ -78,8 +78,8 @@ pub(super) fn sequence<'a>(input: &PlanInput<'a>, place: Place) -> Sequence<'a> 
         }
         let (due, outdated, half_made) = match standing(input, container, place) {
             Standing::Running(run) => {
-                let is_started = !input.memory.post_starts.contains_key(&run.id);
-                let has_answered = input.memory.is_started(definition, run);
+                let is_started = input.state.runs.post_start(&run.id).is_none();
+                let has_answered = input.state.runs.is_started(definition, run);
                 is_blocked |= match container.kind {
                     ContainerKind::Init => true,
                     // Later containers wait until the sidecar's startup probe succeeded (kubelet rule D7).

@@ -2,7 +2,7 @@
 
 use super::PlanInput;
 use crate::definition::{ContainerDefinition, round_of};
-use crate::memory::PreStop;
+use crate::state::PreStop;
 use podstead_container::{ContainerState, ContainerStatus};
 use podstead_pod::ContainerId;
 use podstead_pod::containers::ContainerKind;
@@ -57,7 +57,7 @@ impl Place {
         let begins_round = |run: &ContainerStatus| {
             let container = input.definition.container(&run.name).filter(|container| container.kind == run.kind);
             container.is_some_and(|container| {
-                container.hash.is(&run.hash) && !input.memory.signalled.contains(&run.id) && restarts_all(container, run)
+                container.hash.is(&run.hash) && !input.state.runs.is_exit_ignored(&run.id) && restarts_all(container, run)
             })
         };
         let runs = input.observed.containers.iter().filter(|run| !is_new && run.sandbox_attempt == sandbox_attempt);
@@ -114,8 +114,8 @@ pub(super) fn standing<'a>(input: &PlanInput<'a>, container: &ContainerDefinitio
         ContainerState::Running { .. } if place.is_after(run) => return Standing::Surpassed(run),
         ContainerState::Running { .. } if place.has_sandbox_of(run) => {
             // Once a preStop hook was begun, the stop goes on, even if its reason is gone.
-            let has_hook = input.memory.stops.get(&run.id).is_some_and(|stop| stop.pre_stop != PreStop::None);
-            let is_leaving = has_hook && input.memory.signalled.contains(&run.id);
+            let has_hook = input.state.runs.stop(&run.id).is_some_and(|stop| stop.pre_stop != PreStop::None);
+            let is_leaving = has_hook && input.state.runs.is_exit_ignored(&run.id);
             let is_current = container.is_run_by(run, input.observed) && !is_leaving;
             return if is_current { Standing::Running(run) } else { Standing::Outdated(run) };
         }
@@ -123,13 +123,13 @@ pub(super) fn standing<'a>(input: &PlanInput<'a>, container: &ContainerDefinitio
         ContainerState::Exited { exit_code, .. } => *exit_code,
         ContainerState::Created | ContainerState::Running { .. } | ContainerState::Unknown { .. } => UNKNOWN_EXIT_CODE,
     };
-    if !is_current || input.memory.signalled.contains(&run.id) {
+    if !is_current || input.state.runs.is_exit_ignored(&run.id) {
         return Standing::Due(Due { previous: Some(run), ended_at: None });
     }
-    let restart = Standing::Due(Due { previous: Some(run), ended_at: input.memory.ends.get(&run.id).copied() });
+    let restart = Standing::Due(Due { previous: Some(run), ended_at: input.state.runs.ended_at(&run.id) });
     let afresh = Standing::Due(Due { previous: Some(run), ended_at: None });
     // Stopped by its probe, it is restarted regardless of its exit code.
-    let has_failed = input.memory.failed_probe(&run.id).is_some();
+    let has_failed = input.state.runs.failed_probe(&run.id).is_some();
     match container.exits.after_exit(exit_code) {
         // The back-off of the container that restarts all keeps the rounds apart.
         AfterExit::RestartAll => restart,

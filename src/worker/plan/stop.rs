@@ -1,7 +1,7 @@
 //! Stop of containers: signal, grace period, SIGKILL; main containers together, then sidecars in reverse order (kubelet rule D12).
 
 use super::{Action, PlanInput, PodActions, StopReason};
-use crate::memory::{PreStop, Stop};
+use crate::state::{PreStop, Stop};
 use podstead_container::ContainerStatus;
 use podstead_pod::containers::ContainerKind;
 use podstead_sys_async::clock::Moment;
@@ -59,7 +59,7 @@ impl Grace {
 /// Takes the next step in stopping one container. Whether that goes on already, that is: whether its end has to be waited for.
 pub(super) fn stop_one(out: &mut PodActions, input: &PlanInput<'_>, run: &ContainerStatus, grace: Grace, why: StopReason) -> bool {
     let now = input.now.moment;
-    let stop = match input.memory.stops.get(&run.id) {
+    let stop = match input.state.runs.stop(&run.id) {
         None => {
             begin_pre_stop(out, input, run, grace, why);
             signal(out, input, run, grace, why);
@@ -92,7 +92,7 @@ pub(super) fn stop_one(out: &mut PodActions, input: &PlanInput<'_>, run: &Contai
 fn begin_pre_stop(out: &mut PodActions, input: &PlanInput<'_>, run: &ContainerStatus, grace: Grace, why: StopReason) {
     let container = input.definition.container(&run.name).filter(|container| container.kind == run.kind);
     let has_hook = container.is_some_and(|container| container.pre_stop.is_some());
-    let is_begun = input.memory.stops.contains_key(&run.id) || input.memory.pre_stops_done.contains(&run.id);
+    let is_begun = input.state.runs.is_pre_stop_begun(&run.id);
     let grace = grace.whole(input.now.moment);
     if has_hook && !is_begun && !grace.is_zero() {
         out.actions.push(Action::RunPreStop { container: run.name.clone(), id: run.id.clone(), grace, why });
@@ -104,14 +104,14 @@ fn signal(out: &mut PodActions, input: &PlanInput<'_>, run: &ContainerStatus, gr
         Grace::Each(_) | Grace::Until(_) => run.stop_signal,
         Grace::Nothing => SIGKILL,
     };
-    let left = grace.left(input.memory.stops.get(&run.id), input.now.moment);
+    let left = grace.left(input.state.runs.stop(&run.id), input.now.moment);
     out.actions.push(Action::StopContainer { container: run.name.clone(), id: run.id.clone(), signal, grace: left, why });
 }
 
 /// Reason to stop an outdated run: its definition changed, or its resources did and that needs a restart.
 pub(super) fn reason_of_change(input: &PlanInput<'_>, run: &ContainerStatus) -> StopReason {
     let container = input.definition.container(&run.name).filter(|container| container.kind == run.kind);
-    let begun = input.memory.stops.get(&run.id).map(|stop| stop.why);
+    let begun = input.state.runs.stop(&run.id).map(|stop| stop.why);
     let is_resize = container.is_some_and(|container| container.hash.is(&run.hash));
     if is_resize && begun.is_none_or(|why| why == StopReason::ResizeRestarts) {
         StopReason::ResizeRestarts

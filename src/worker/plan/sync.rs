@@ -11,7 +11,7 @@ use super::stop::{Grace, reason_of_change, stop_in_order, stop_one};
 use super::unhealthy::stop_unhealthy;
 use super::{Action, PlanInput, PodActions, StopReason};
 use crate::backoff::{BackoffPolicy, Failure};
-use crate::memory::{ImageWork, Step, StorageWork};
+use crate::state::{ImageWork, Measuring, Step};
 use podstead_container::{ContainerState, ContainerStatus, SandboxState};
 use podstead_pod::containers::ContainerKind;
 use podstead_status::{PodResult, Waiting, reason};
@@ -129,38 +129,38 @@ impl<'a> SyncPlan<'a> {
 
     /// Trims volumes once all running containers were made from the present definition, or have not changed.
     fn trim_volumes(&mut self) {
-        let memory = self.input.memory;
-        let is_wanted = memory.has_surplus_volumes && self.surplus().is_empty();
-        if is_wanted && self.is_due(memory.cleanup.as_ref()) {
+        let state = self.input.state;
+        let is_wanted = state.volumes.has_surplus && self.surplus().is_empty();
+        if is_wanted && self.is_due(state.cleanup.failure.as_ref()) {
             self.out.actions.push(Action::TrimVolumes);
         }
     }
 
     /// The storage limit that is exceeded, as a message.
     fn exceeds_storage(&self) -> Option<String> {
-        let usage = self.input.memory.storage.usage.as_ref()?;
+        let usage = self.input.state.storage.usage.as_ref()?;
         self.input.definition.storage.exceeded_by(usage)
     }
 
     /// Plans a measurement of the storage. A pod that never ran has written nothing.
     fn measure_storage(&mut self) {
-        let StorageWork { is_measuring, due, usage: _ } = &self.input.memory.storage;
-        if self.input.definition.storage.is_empty() || self.input.observed.containers.is_empty() || *is_measuring {
+        if self.input.definition.storage.is_empty() || self.input.observed.containers.is_empty() {
             return;
         }
-        match due {
-            Some(due) if *due > self.input.now.moment => self.out.wake_at(*due),
-            Some(_) | None => self.out.actions.push(Action::MeasureStorage),
+        match self.input.state.storage.next {
+            Measuring::UnderWay => {}
+            Measuring::At(due) if due > self.input.now.moment => self.out.wake_at(due),
+            Measuring::At(_) | Measuring::Due => self.out.actions.push(Action::MeasureStorage),
         }
     }
 
     fn is_over_deadline(&mut self) -> bool {
-        let (Some(deadline), Some(since)) = (self.input.definition.active_deadline, self.input.memory.active_since) else {
+        let (Some(deadline), Some(since)) = (self.input.definition.active_deadline, self.input.state.active.since) else {
             return false;
         };
         let end = since + deadline;
         if self.input.now.moment < end {
-            self.out.wake_at(self.input.memory.keep_active_at.map_or(end, |keep| keep.min(end)));
+            self.out.wake_at(self.input.state.active.record_at.map_or(end, |keep| keep.min(end)));
         }
         self.input.now.moment >= end
     }
@@ -185,7 +185,7 @@ impl<'a> SyncPlan<'a> {
 
     /// Clears the present sandbox away, unless that failed just now. Whether a new one may follow.
     fn stop_sandbox(&mut self) -> bool {
-        let is_due = self.is_due(self.input.memory.cleanup.as_ref());
+        let is_due = self.is_due(self.input.state.cleanup.failure.as_ref());
         if is_due {
             self.out.actions.push(Action::StopSandbox);
         }
@@ -223,11 +223,11 @@ impl<'a> SyncPlan<'a> {
 
     /// Record, images and volumes.
     fn prepare(&mut self, next: &[Next<'a>]) -> Preparation {
-        let memory = self.input.memory;
-        let has_record = self.step(&memory.record, Action::WriteRecord);
+        let state = self.input.state;
+        let has_record = self.step(&state.record, Action::WriteRecord);
         if next.is_empty() {
             if self.input.definition.has_files {
-                self.step(&memory.volumes, Action::PrepareVolumes);
+                self.step(&state.volumes.step, Action::PrepareVolumes);
             }
             return Preparation::Complete;
         }
@@ -241,7 +241,7 @@ impl<'a> SyncPlan<'a> {
             }
         }
         for image in &self.input.definition.volume_images {
-            if is_due(memory.volume_image(&image.volume), self.input.now.moment) {
+            if is_due(state.volumes.image(&image.volume), self.input.now.moment) {
                 self.out.actions.push(Action::EnsureVolumeImage {
                     volume: image.volume.clone(),
                     reference: image.reference.clone(),
@@ -249,10 +249,10 @@ impl<'a> SyncPlan<'a> {
                 });
             }
         }
-        let has_volumes = self.step(&memory.volumes, Action::PrepareVolumes);
+        let has_volumes = self.step(&state.volumes.step, Action::PrepareVolumes);
         if has_volumes && has_record && self.input.definition.missing_files.is_none() {
             Preparation::Complete
-        } else if memory.had_volumes {
+        } else if state.volumes.were_prepared {
             Preparation::OfEarlierDefinition
         } else {
             Preparation::Missing
@@ -260,13 +260,13 @@ impl<'a> SyncPlan<'a> {
     }
 
     fn is_image_due(&self, next: &Next<'_>) -> bool {
-        is_due(&self.input.memory.container(&next.container.name).image, self.input.now.moment)
+        is_due(&self.input.state.container(&next.container.name).image, self.input.now.moment)
     }
 
     /// Until when the container must not be restarted, if that is not over (kubelet rule D9).
     fn backs_off_until(&self, next: &Next<'_>) -> Option<Moment> {
         let ended_at = next.due.ended_at?;
-        let crash_loop = self.input.memory.container(&next.container.name).crash_loop.as_ref();
+        let crash_loop = self.input.state.container(&next.container.name).crash_loop.as_ref();
         let backoff =
             crash_loop.filter(|crash_loop| next.container.hash.is(&crash_loop.hash)).map(|crash_loop| &crash_loop.backoff);
         let earliest = self.input.crash_loop.earliest(backoff, ended_at);
@@ -287,7 +287,7 @@ impl<'a> SyncPlan<'a> {
                 is_held |= next.holds_others;
             }
             // Main containers start in the order of the spec: one that is about to be there is waited for.
-            let image = &self.input.memory.container(&next.container.name).image;
+            let image = &self.input.state.container(&next.container.name).image;
             is_pulling |= is_first && next.container.kind == ContainerKind::Main && matches!(image, ImageWork::Pulling(None));
         }
         startable
@@ -296,7 +296,7 @@ impl<'a> SyncPlan<'a> {
     /// Returns true if record and volumes are ready for the container.
     fn is_prepared(&mut self, preparation: Preparation, next: &Next<'a>) -> bool {
         let is_prepared = preparation.allows(next);
-        match (&self.input.definition.missing_files, &self.input.memory.volumes) {
+        match (&self.input.definition.missing_files, &self.input.state.volumes.step) {
             (Some(missing), _) if !is_prepared => self.wait(next, reason::CONTAINER_CREATING, missing.clone()),
             (None, Step::Failed(failure)) if !is_prepared => self.wait(next, failure.reason, failure.message.clone()),
             (Some(_) | None, Step::Open | Step::Done | Step::Failed(_)) => {}
@@ -308,9 +308,9 @@ impl<'a> SyncPlan<'a> {
     fn is_open(&mut self, next: &Next<'a>) -> bool {
         let name = &next.container.name;
         let now = self.input.now.moment;
-        let memory = self.input.memory.container(name);
+        let container = self.input.state.container(name);
         if let Some(until) = self.backs_off_until(next) {
-            let pause = memory.crash_loop.as_ref().map(|crash_loop| crash_loop.backoff.delay).unwrap_or_default();
+            let pause = container.crash_loop.as_ref().map(|crash_loop| crash_loop.backoff.delay).unwrap_or_default();
             let message = format!(
                 "back-off {} restarting failed container={name} pod={}({})",
                 kubernetes_duration(pause),
@@ -326,15 +326,15 @@ impl<'a> SyncPlan<'a> {
             self.wait(next, reason::CREATE_CONTAINER_CONFIG_ERROR, missing.clone());
             return false;
         }
-        if let Some(failure) = memory.failure.as_ref().filter(|failure| !failure.is_due(now)) {
+        if let Some(failure) = container.failure.as_ref().filter(|failure| !failure.is_due(now)) {
             self.wait(next, failure.reason, failure.message.clone());
             self.out.wake_at(failure.retry_at);
             return false;
         }
         let definition = self.input.definition;
-        let mut is_open = self.is_image_there(next, &memory.image, &next.container.image);
+        let mut is_open = self.is_image_there(next, &container.image, &next.container.image);
         for image in definition.images_mounted_by(name) {
-            is_open &= self.is_image_there(next, self.input.memory.volume_image(&image.volume), &image.reference);
+            is_open &= self.is_image_there(next, self.input.state.volumes.image(&image.volume), &image.reference);
         }
         is_open
     }
@@ -394,14 +394,14 @@ impl<'a> SyncPlan<'a> {
         for run in
             next.iter().filter_map(|next| next.outdated).filter(|run| starts.iter().all(|start| start.outdated != Some(*run)))
         {
-            if self.input.memory.stops.contains_key(&run.id) {
+            if self.input.state.runs.is_stopping(&run.id) {
                 is_waiting |= stop_one(&mut self.out, &self.input, run, grace, reason_of_change(&self.input, run));
             }
         }
         let is_new = |next: &&Next<'_>| next.due.previous.is_none();
         let has_new = next.iter().filter(is_new).count() == starts.iter().filter(is_new).count();
         for run in self.surplus() {
-            if has_new || self.input.memory.stops.contains_key(&run.id) {
+            if has_new || self.input.state.runs.is_stopping(&run.id) {
                 is_waiting |= stop_one(&mut self.out, &self.input, run, grace, StopReason::NotInPod);
             }
         }
@@ -410,7 +410,7 @@ impl<'a> SyncPlan<'a> {
 
     /// Stops all of `runs` once `is_ready`. Whether they are gone, as far as that can be foreseen.
     fn stop_together(&mut self, runs: &[&'a ContainerStatus], is_ready: bool) -> bool {
-        let is_begun = runs.iter().any(|run| self.input.memory.stops.contains_key(&run.id));
+        let is_begun = runs.iter().any(|run| self.input.state.runs.is_stopping(&run.id));
         if !is_ready && !is_begun {
             return false;
         }
@@ -428,29 +428,29 @@ impl<'a> SyncPlan<'a> {
 
     /// Plans the sandbox. Whether what needs it may be planned too.
     fn create(&mut self, attempt: u32) -> bool {
-        let memory = self.input.memory;
-        if let Some(lost_at) = memory.lost_at {
-            let earliest = BackoffPolicy::retry().earliest(memory.losses.as_ref(), lost_at);
+        let state = self.input.state;
+        if let Some(lost_at) = state.sandbox.lost_at {
+            let earliest = BackoffPolicy::retry().earliest(state.sandbox.losses.as_ref(), lost_at);
             if earliest > self.input.now.moment {
                 self.out.wake_at(earliest);
                 return false;
             }
         }
-        let is_due = self.is_due(memory.sandbox.as_ref());
+        let is_due = self.is_due(state.sandbox.failure.as_ref());
         if is_due {
-            self.out.actions.push(Action::CreateSandbox { attempt, lost_at: memory.lost_at });
+            self.out.actions.push(Action::CreateSandbox { attempt, lost_at: state.sandbox.lost_at });
         }
         is_due
     }
 
     fn set_up_network(&mut self, is_new: bool) -> bool {
-        let memory = self.input.memory;
-        let step = if is_new && memory.network == Step::Done { &Step::Open } else { &memory.network };
+        let state = self.input.state;
+        let step = if is_new && state.network.step == Step::Done { &Step::Open } else { &state.network.step };
         self.step(step, Action::SetUpNetwork)
     }
 
     fn wait_for_network(&mut self, starts: &[Next<'a>]) {
-        if let Step::Failed(failure) = &self.input.memory.network {
+        if let Step::Failed(failure) = &self.input.state.network.step {
             for start in starts {
                 self.wait(start, failure.reason, failure.message.clone());
             }
@@ -471,7 +471,7 @@ impl<'a> SyncPlan<'a> {
 
     /// Keeps one dead run of each container, none of those that are not in the pod (kubelet rule D17).
     fn remove_dead(&mut self) {
-        if !self.is_due(self.input.memory.cleanup.as_ref()) {
+        if !self.is_due(self.input.state.cleanup.failure.as_ref()) {
             return;
         }
         let definition = self.input.definition;

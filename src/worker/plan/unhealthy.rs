@@ -8,9 +8,9 @@ use podstead_probe::{ProbeKind, probe_grace};
 /// Takes the next step in stopping each of them.
 pub(super) fn stop_unhealthy(out: &mut PodActions, input: &PlanInput<'_>) {
     for run in input.running() {
-        let Some(kind) = input.memory.failed_probe(&run.id) else { continue };
+        let Some(kind) = input.state.runs.failed_probe(&run.id) else { continue };
         // One that is stopped for another reason goes that way.
-        if input.memory.signalled.contains(&run.id) {
+        if input.state.runs.is_exit_ignored(&run.id) {
             continue;
         }
         let own = containers::find(&input.definition.desired.pod, run.name.as_str())

@@ -1,9 +1,9 @@
 //! Evaluation of a pod's probe results: the runs that have started, are ready or must be stopped, and the probes to run. **Pure**.
 
-use super::definition::PodDefinition;
-use super::execute::subject;
-use super::memory::PodMemory;
-use super::phase::WorkPhase;
+use super::run::Runs;
+use crate::definition::PodDefinition;
+use crate::event_subject::subject;
+use crate::phase::WorkPhase;
 use podstead_container::{ContainerState, ContainerStatus, ObservedPod, SandboxState};
 use podstead_pod::{ContainerId, ContainerName};
 use podstead_probe::action::PodAddress;
@@ -40,21 +40,55 @@ impl RunState {
     }
 }
 
-impl PodMemory {
-    /// Takes in what the probes say of the runs that are observed.
-    pub fn take_in_health(&mut self, definition: &PodDefinition, observed: &ObservedPod, health: &PodHealth, now: Now) {
-        self.health.retain(|id, _| observed.containers.iter().any(|run| run.id == *id));
+/// Results of a run's probes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Health {
+    /// Not asked for yet.
+    #[default]
+    Unknown,
+    /// The run is of an earlier daemon, which saved nothing: its age decides.
+    Inherited,
+    /// These.
+    Known(RunState),
+}
+
+impl Health {
+    /// The results, if there are any.
+    pub const fn known(&self) -> Option<&RunState> {
+        match self {
+            Health::Known(known) => Some(known),
+            Health::Unknown | Health::Inherited => None,
+        }
+    }
+}
+
+impl Runs {
+    /// Takes over the probe results that an earlier daemon saved; `None` if it saved nothing that can be read.
+    pub(crate) fn inherit_health(&mut self, observed: &ObservedPod, mut saved: Option<BTreeMap<ContainerId, RunState>>) {
+        for run in &observed.containers {
+            self.entry(&run.id).health = match &mut saved {
+                None => Health::Inherited,
+                Some(saved) => saved.remove(&run.id).map_or(Health::Unknown, Health::Known),
+            };
+        }
+    }
+
+    /// Takes over the results of the probes of the runs that are observed.
+    pub(crate) fn apply_health(&mut self, definition: &PodDefinition, observed: &ObservedPod, health: &PodHealth, now: Now) {
         for run in &observed.containers {
             let ContainerState::Running { started_at, .. } = &run.state else { continue };
             let has =
                 |kind| probes_of(definition, observed, run).is_some_and(|probes| probes.iter().any(|probe| probe.kind == kind));
-            let known = self.health.entry(run.id.clone()).or_insert_with(|| {
-                let since = now.moment_of(*started_at);
-                // An earlier daemon saved nothing, or there was none.
-                let is_old = self.is_adopting && now.moment.since(since) > OLD_ENOUGH;
-                let is_started = is_old || !has(ProbeKind::Startup);
-                RunState { is_started, is_ready: is_old || !has(ProbeKind::Readiness), ..RunState::unprobed(since) }
-            });
+            let slot = &mut self.entry(&run.id).health;
+            let mut known = match slot {
+                Health::Known(known) => known.clone(),
+                Health::Unknown | Health::Inherited => {
+                    let since = now.moment_of(*started_at);
+                    let is_old = *slot == Health::Inherited && now.moment.since(since) > OLD_ENOUGH;
+                    let is_started = is_old || !has(ProbeKind::Startup);
+                    RunState { is_started, is_ready: is_old || !has(ProbeKind::Readiness), ..RunState::unprobed(since) }
+                }
+            };
             let said = health.get(&run.id);
             let probe = |kind| said.and_then(|said| said.get(&kind));
             let holds = |kind, otherwise: bool| probe(kind).map_or(otherwise, |probe| probe.result == ProbeResult::Success);
@@ -65,8 +99,12 @@ impl PodMemory {
             known.failed = known.failed.or_else(|| stoppers.into_iter().find(has_failed));
             let blamed = if known.is_started { ProbeKind::Readiness } else { ProbeKind::Startup };
             known.failure = probe(blamed).and_then(|probe| probe.failure.clone()).filter(|_| !known.is_ready);
+            *slot = Health::Known(known);
         }
-        self.is_adopting = false;
+    }
+
+    fn health(&self, id: &ContainerId) -> Option<&RunState> {
+        self.get(id)?.health.known()
     }
 
     /// Returns true if the run has started according to its startup probe. Without observations, its definition decides.
@@ -76,19 +114,19 @@ impl PodMemory {
                 .container(&run.name)
                 .is_some_and(|container| container.probes.iter().any(|probe| probe.kind == ProbeKind::Startup))
         };
-        self.health.get(&run.id).map_or_else(|| !has_startup_probe(), |known| known.is_started)
+        self.health(&run.id).map_or_else(|| !has_startup_probe(), |known| known.is_started)
     }
 
     /// The probe that wants the run stopped, or had it stopped.
     pub fn failed_probe(&self, id: &ContainerId) -> Option<ProbeKind> {
-        self.health.get(id).and_then(|known| known.failed)
+        self.health(id).and_then(|known| known.failed)
     }
 
     /// The running containers that are not ready, for the pod's status.
     pub fn unready(&self, observed: &ObservedPod) -> BTreeMap<ContainerName, Unready> {
         let running = observed.containers.iter().filter(|run| matches!(run.state, ContainerState::Running { .. }));
         let unready = running.filter_map(|run| {
-            let known = self.health.get(&run.id).filter(|known| !known.is_ready)?;
+            let known = self.health(&run.id).filter(|known| !known.is_ready)?;
             let why = known.failure.as_ref().map(|failure| (failure.message.clone(), failure.at));
             Some((run.name.clone(), Unready { is_started: known.is_started, why }))
         });
@@ -108,11 +146,11 @@ impl PodMemory {
         let runs = observed.containers.iter().filter(|run| matches!(run.state, ContainerState::Running { .. }));
         let runs = runs.filter_map(|run| {
             // Before its postStart hook is done, a container is asked nothing.
-            let known = self.health.get(&run.id).filter(|_| !self.post_starts.contains_key(&run.id))?;
+            let known = self.health(&run.id).filter(|_| self.post_start(&run.id).is_none())?;
             let probed = ProbedRun {
                 subject: subject(&definition.desired, Some(&run.name)),
                 started_at: known.since,
-                is_ending: is_ending || self.stops.contains_key(&run.id),
+                is_ending: is_ending || self.is_stopping(&run.id),
                 probes: probes_of(definition, observed, run).map(<[Arc<ProbeSpec>]>::to_vec),
                 was_started: known.is_started,
                 was_ready: known.is_ready,
