@@ -237,7 +237,8 @@ pub fn service_cells(object: &Value) -> Vec<String> {
     let spec = &object["spec"];
     let text = |value: &Value, none: &str| value.as_str().filter(|text| !text.is_empty()).unwrap_or(none).to_owned();
     let ingress = object["status"]["loadBalancer"]["ingress"].as_array().into_iter().flatten();
-    let addresses: Vec<&str> = ingress.filter_map(|entry| entry["ip"].as_str()).collect();
+    let further = spec["externalIPs"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let addresses: Vec<&str> = ingress.filter_map(|entry| entry["ip"].as_str()).chain(further).collect();
     let external = match spec["type"].as_str() {
         Some("ExternalName") => text(&spec["externalName"], "<none>"),
         Some("LoadBalancer") if addresses.is_empty() => "<pending>".to_owned(),

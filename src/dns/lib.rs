@@ -12,8 +12,9 @@
 //! [`Records`], a status sink), the host's `resolv.conf`. Out: answers to pods, and to nobody else. The daemon spawns [`Resolver::run`]; it
 //! never ends. While the daemon is away, there are no answers.
 //!
-//! What is decided is decided in pure modules: `zone`, `message`, `exchange`, `limits`, `upstreams`.
+//! What is decided is decided in pure modules: `zone`, `message`, `alias`, `exchange`, `limits`, `upstreams`.
 
+mod alias;
 mod exchange;
 mod forward;
 mod limits;

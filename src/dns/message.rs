@@ -1,5 +1,6 @@
 //! Handling of a message: an answer from the zone, a refusal, or forwarding to the host's name servers. **Pure**.
 
+use super::alias::{self, Alias, End};
 use super::zone::{Found, Zone};
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
 use hickory_proto::rr::rdata::{A, AAAA, NS, PTR, SOA, SRV, TXT};
@@ -7,7 +8,7 @@ use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use std::net::IpAddr;
 
 /// Seconds that answers about pods may be remembered: pods come and go. CoreDNS' default for Kubernetes.
-const TTL: u32 = 5;
+pub(super) const TTL: u32 = 5;
 /// Length of the header of a message.
 const HEADER: usize = 12;
 /// The longest query: a name, and options of EDNS.
@@ -35,6 +36,8 @@ pub(super) enum Decision {
     Reply(Vec<u8>),
     /// The host's name servers must be asked.
     Forward,
+    /// They must be asked for the name that the one in question stands for.
+    Follow(Box<Alias>),
 }
 
 /// Decides. `turn` is a random number: the addresses of a name come in another order each time, so that clients, who take the first one, are spread.
@@ -68,16 +71,53 @@ pub(super) fn decide(query: &[u8], zone: &Zone, transport: Transport, turn: usiz
     }
     let mut response = respond(&message, &question, ResponseCode::NoError);
     response.metadata.authoritative = true;
-    answer(&mut response, &question, found, zone, turn);
+    match found {
+        Found::Alias(target) => return decide_alias(&message, response, target, zone, transport, turn),
+        found => answer(&mut response, question.name(), question.query_type(), found, zone, turn),
+    }
     Decision::Reply(encode(&response, &message, transport))
 }
 
-fn answer(response: &mut Message, question: &Query, found: Found, zone: &Zone, turn: usize) {
+/// Decides about a name that stands for `target` (S25).
+fn decide_alias(
+    query: &Message,
+    mut response: Message,
+    target: String,
+    zone: &Zone,
+    transport: Transport,
+    turn: usize,
+) -> Decision {
+    let failed = || Decision::Reply(with_code_of(query, transport, ResponseCode::ServFail));
+    let Some(question) = query.queries.first() else { return failed() };
     let wanted = question.query_type();
+    let (chain, end) = alias::follow(zone, question.name(), target);
+    if matches!(wanted, RecordType::CNAME | RecordType::ANY) {
+        response.add_answers(chain.into_iter().take(1));
+        return Decision::Reply(encode(&response, query, transport));
+    }
+    match end {
+        End::Nowhere => return failed(),
+        End::Outside(name) if query.metadata.recursion_desired => {
+            return Alias::new(query, name, chain).map_or_else(failed, |alias| Decision::Follow(Box::new(alias)));
+        }
+        End::Outside(_) => {
+            response.add_answers(chain);
+        }
+        End::InZone(name, found) => {
+            response.add_answers(chain);
+            answer(&mut response, &name, wanted, found, zone, turn);
+        }
+    }
+    Decision::Reply(encode(&response, query, transport))
+}
+
+/// Adds what was found for a name.
+fn answer(response: &mut Message, name: &Name, wanted: RecordType, found: Found, zone: &Zone, turn: usize) {
+    let before = response.answers.len();
     let is_wanted = |kind: RecordType| wanted == kind || wanted == RecordType::ANY;
     let mut add = |data: RData| {
         if is_wanted(data.record_type()) {
-            response.add_answer(Record::from_rdata(question.name().clone(), TTL, data));
+            response.add_answer(Record::from_rdata(name.clone(), TTL, data));
         }
     };
     match found {
@@ -116,10 +156,10 @@ fn answer(response: &mut Message, question: &Query, found: Found, zone: &Zone, t
         Found::Missing => {
             response.metadata.response_code = ResponseCode::NXDomain;
         }
-        Found::Empty | Found::Foreign => {}
+        Found::Empty | Found::Foreign | Found::Alias(_) => {}
     }
     // No such name, or nothing of that type: this says for how long that may be believed (RFC 2308).
-    if response.answers.is_empty()
+    if response.answers.len() == before
         && let Some(soa) = start_of_authority(zone)
     {
         response.add_authority(soa);
@@ -166,11 +206,11 @@ fn header(message: &[u8]) -> Option<(u16, u8, u16)> {
 }
 
 /// The labels of a name in lower case. What is no text matches no name of a pod.
-fn labels(name: &Name) -> Vec<String> {
+pub(super) fn labels(name: &Name) -> Vec<String> {
     name.iter().map(|label| String::from_utf8_lossy(label).to_ascii_lowercase()).collect()
 }
 
-fn respond(query: &Message, question: &Query, code: ResponseCode) -> Message {
+pub(super) fn respond(query: &Message, question: &Query, code: ResponseCode) -> Message {
     let mut response = Message::new(query.metadata.id, MessageType::Response, OpCode::Query);
     response.metadata.recursion_desired = query.metadata.recursion_desired;
     response.metadata.recursion_available = true;
@@ -178,14 +218,24 @@ fn respond(query: &Message, question: &Query, code: ResponseCode) -> Message {
     response.metadata.response_code = code;
     response.add_query(question.clone());
     if query.edns.is_some() {
-        let mut edns = Edns::new();
-        edns.set_max_payload(MAX_DATAGRAM);
-        response.set_edns(edns);
+        response.set_edns(own_edns());
     }
     response
 }
 
-fn encode(response: &Message, query: &Message, transport: Transport) -> Vec<u8> {
+/// Extensions that this resolver has.
+pub(super) fn own_edns() -> Edns {
+    let mut edns = Edns::new();
+    edns.set_max_payload(MAX_DATAGRAM);
+    edns
+}
+
+fn with_code_of(query: &Message, transport: Transport, code: ResponseCode) -> Vec<u8> {
+    let bare = || bare(query.metadata.id, OpCode::Query, code);
+    query.queries.first().map_or_else(bare, |question| encode(&respond(query, question, code), query, transport))
+}
+
+pub(super) fn encode(response: &Message, query: &Message, transport: Transport) -> Vec<u8> {
     let failed = || bare(response.metadata.id, OpCode::Query, ResponseCode::ServFail);
     let whole = response.to_vec().unwrap_or_else(|_| failed());
     match transport {
@@ -284,7 +334,7 @@ mod tests {
     fn reply(query: &Message, transport: Transport) -> Message {
         match decide(&query.to_vec().unwrap(), &zone(), transport, 0) {
             Decision::Reply(reply) => Message::from_vec(&reply).unwrap(),
-            other @ (Decision::Drop | Decision::Forward) => panic!("{other:?}"),
+            other @ (Decision::Drop | Decision::Forward | Decision::Follow(_)) => panic!("{other:?}"),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Serves DNS queries.
 
+use super::alias::Alias;
 use super::forward::{Forwarder, write_message};
 use super::limits::{Limits, Use};
 use super::message::{self, Decision, MAX_QUERY, Transport};
@@ -82,6 +83,16 @@ impl Server {
         message::decide(query, &zone, transport, self.turn.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// Asks the host's name servers for a query, or for the name that its name stands for.
+    async fn ask(&self, query: &[u8], alias: Option<Box<Alias>>, transport: Transport) -> Vec<u8> {
+        let question = alias.as_ref().map_or(query, |alias| &alias.question);
+        let answer = self.forwarder.ask(question, transport).await;
+        match alias {
+            Some(alias) => alias.reply(query, answer.as_deref(), transport),
+            None => answer.unwrap_or_else(|| message::failure(query, transport)),
+        }
+    }
+
     /// Answers datagrams for ever.
     pub(super) async fn serve_datagrams(self: Arc<Self>, socket: UdpSocket) -> Infallible {
         let socket = Arc::new(socket);
@@ -100,22 +111,26 @@ impl Server {
                 continue;
             }
             let query = &buffer[..length];
-            match self.decide(query, from.ip(), Transport::Udp) {
-                Decision::Drop => {}
-                // A full buffer loses it, as any datagram may be lost.
-                Decision::Reply(reply) => drop(socket.try_send_to(&reply, from)),
-                Decision::Forward => match self.take(Use::Forward, from.ip()) {
-                    None => drop(socket.try_send_to(&message::failure(query, Transport::Udp), from)),
-                    Some(taken) => {
-                        let (server, socket, query) = (Arc::clone(&self), Arc::clone(&socket), query.to_vec());
-                        tokio::spawn(async move {
-                            let reply = server.forwarder.ask(&query, Transport::Udp).await;
-                            let reply = reply.unwrap_or_else(|| message::failure(&query, Transport::Udp));
-                            socket.send_to(&reply, from).await.ok();
-                            drop(taken);
-                        });
-                    }
-                },
+            let alias = match self.decide(query, from.ip(), Transport::Udp) {
+                Decision::Drop => continue,
+                Decision::Reply(reply) => {
+                    // A full buffer loses it, as any datagram may be lost.
+                    drop(socket.try_send_to(&reply, from));
+                    continue;
+                }
+                Decision::Forward => None,
+                Decision::Follow(alias) => Some(alias),
+            };
+            match self.take(Use::Forward, from.ip()) {
+                None => drop(socket.try_send_to(&message::failure(query, Transport::Udp), from)),
+                Some(taken) => {
+                    let (server, socket, query) = (Arc::clone(&self), Arc::clone(&socket), query.to_vec());
+                    tokio::spawn(async move {
+                        let reply = server.ask(&query, alias, Transport::Udp).await;
+                        socket.send_to(&reply, from).await.ok();
+                        drop(taken);
+                    });
+                }
             }
         }
     }
@@ -150,14 +165,18 @@ impl Server {
         let late = |_| io::Error::from(io::ErrorKind::TimedOut);
         loop {
             let query = tokio::time::timeout(IDLE, read_query(&mut stream)).await.map_err(late)??;
-            let reply = match self.decide(&query, from.ip(), Transport::Tcp) {
+            let (ready, alias) = match self.decide(&query, from.ip(), Transport::Tcp) {
                 Decision::Drop => return Ok(()),
-                Decision::Reply(reply) => reply,
-                Decision::Forward => {
-                    let taken = self.take(Use::Forward, from.ip());
-                    let answer = if taken.is_some() { self.forwarder.ask(&query, Transport::Tcp).await } else { None };
-                    answer.unwrap_or_else(|| message::failure(&query, Transport::Tcp))
-                }
+                Decision::Reply(reply) => (Some(reply), None),
+                Decision::Forward => (None, None),
+                Decision::Follow(alias) => (None, Some(alias)),
+            };
+            let reply = match ready {
+                Some(reply) => reply,
+                None => match self.take(Use::Forward, from.ip()) {
+                    Some(_taken) => self.ask(&query, alias, Transport::Tcp).await,
+                    None => message::failure(&query, Transport::Tcp),
+                },
             };
             tokio::time::timeout(IDLE, write_message(&mut stream, &reply)).await.map_err(late)??;
         }

@@ -8,7 +8,7 @@ use podstead_service::name::ObjectName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// A Service as names show it. One of type ExternalName has none here.
+/// A Service as names show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceNames {
     /// Its name.
@@ -21,6 +21,8 @@ pub struct ServiceNames {
     pub(super) members: BTreeMap<String, BTreeSet<IpAddr>>,
     /// By port and protocol, as `_port` and `_protocol`.
     pub(super) ports: BTreeMap<(String, String), BTreeSet<PortTarget>>,
+    /// The name that it stands for, without a final dot, of one of type ExternalName (S25).
+    pub(super) alias: Option<String>,
 }
 
 /// Destination of a port.
@@ -42,9 +44,10 @@ impl ServiceNames {
             owns_addresses: false,
             members: BTreeMap::new(),
             ports: BTreeMap::new(),
+            alias: None,
         };
         match &service.role {
-            Role::ExternalName { .. } => return None,
+            Role::ExternalName { target } => names.alias = Some(target.clone()),
             Role::Cluster { .. } => {
                 names.addresses = grants.get(&service.name)?.cluster_ips.iter().copied().collect();
                 names.owns_addresses = true;

@@ -59,6 +59,8 @@ pub(super) enum Found {
     Ports(Vec<(u16, String)>),
     /// A text.
     Text(&'static str),
+    /// Another name, absolute and with the final dot.
+    Alias(String),
     /// The top of the zone.
     Apex,
     /// Nothing, and there is something below it, or will be.
@@ -92,6 +94,8 @@ struct Service {
     members: BTreeMap<String, BTreeSet<IpAddr>>,
     /// By port and protocol, with their underscores.
     ports: BTreeMap<(String, String), Vec<(u16, String)>>,
+    /// The name that it stands for.
+    alias: Option<String>,
 }
 
 /// The version of the specification of names that the zone follows.
@@ -189,10 +193,11 @@ impl Zone {
     }
 
     fn add_service(&mut self, names: &ServiceNames) {
-        let ServiceNames { name, addresses, owns_addresses, members, ports } = names;
+        let ServiceNames { name, addresses, owns_addresses, members, ports, alias } = names;
         let full = format!("{}.{}.svc.{}.", name.name, name.namespace, self.domain);
         let service = self.namespaces.entry(name.namespace.clone()).or_default().services.entry(name.name.clone()).or_default();
         service.addresses.clone_from(addresses);
+        service.alias = alias.as_ref().map(|target| format!("{}.", target.to_ascii_lowercase()));
         for (member, addresses) in members {
             service.members.entry(member.clone()).or_default().extend(addresses);
         }
@@ -256,7 +261,10 @@ impl Zone {
                 let has = |address: &IpAddr| self.namespaces.get(namespace).is_some_and(|own| own.addresses.contains(address));
                 undashed(address).filter(has).map_or(Found::Missing, |address| Found::Addresses(vec![address]))
             }
-            [service, namespace, "svc"] => addresses(self.service(namespace, service).map(|service| &service.addresses)),
+            [service, namespace, "svc"] => match self.service(namespace, service) {
+                Some(Service { alias: Some(target), .. }) => Found::Alias(target.clone()),
+                service => addresses(service.map(|service| &service.addresses)),
+            },
             [protocol, service, namespace, "svc"] if protocol.starts_with('_') => {
                 let mut labels = self.service(namespace, service).into_iter().flat_map(|service| service.ports.keys());
                 if labels.any(|(_, of)| of == protocol) { Found::Empty } else { Found::Missing }

@@ -17,6 +17,15 @@ pub fn host_ips() -> io::Result<Vec<IpAddr>> {
     Ok(choose(&assigned, [route_source(PROBE_V4), route_source(PROBE_V6)]))
 }
 
+/// Addresses that machines beside this host can connect to.
+pub fn reachable_ips() -> io::Result<Vec<IpAddr>> {
+    let is_reachable = |address: &IpAddr| match address {
+        IpAddr::V4(address) => !address.is_loopback() && !address.is_link_local(),
+        IpAddr::V6(address) => !address.is_loopback() && !address.is_unicast_link_local(),
+    };
+    Ok(assigned_ips()?.into_iter().filter(is_reachable).collect())
+}
+
 /// All addresses that are assigned to this host, of any scope.
 pub(super) fn assigned_ips() -> io::Result<Vec<IpAddr>> {
     Ok(getifaddrs()?.filter_map(|entry| ip_of(&entry.address?)).collect())

@@ -17,7 +17,7 @@ pub use builtin::{BuiltinNetwork, LeaveError, NetworkLinks, ServeError, ServiceR
 pub use builtin::{NoPolicies, PoliceError, PolicyObjects, PolicySource, ScopedPolicy};
 pub use cni::{CniLinks, CniNetwork};
 use host_addresses::assigned_ips;
-pub use host_addresses::host_ips;
+pub use host_addresses::{host_ips, reachable_ips};
 pub use host_or_loopback::HostOrLoopback;
 
 use std::fmt;

@@ -17,7 +17,7 @@ use plan::{Plan, Refused};
 use podstead_api::services::ServiceView;
 use podstead_dns::{Records, ServiceNames};
 use podstead_mux::ObjectView;
-use podstead_network::{BuiltinNetwork, ServeError, ServiceRanges, host_ips};
+use podstead_network::{BuiltinNetwork, ServeError, ServiceRanges, host_ips, reachable_ips};
 use podstead_pod::host_ports::HostPort;
 use podstead_pod::objects::Objects;
 use podstead_service::allocate::{Grants, HostSocket, Pool};
@@ -147,7 +147,9 @@ impl Steward {
             Some(network) if !services.is_empty() || !self.recorded.is_empty() => network.service_ranges().await?,
             Some(_) | None => ServiceRanges::default(),
         };
-        let mut pool = Pool { ipv4: ranges.ipv4, ipv6: ranges.ipv6, node_ports: self.links.node_ports, taken: BTreeMap::new() };
+        let host = reachable_ips().unwrap_or_default().into_iter().collect();
+        let mut pool =
+            Pool { ipv4: ranges.ipv4, ipv6: ranges.ipv6, node_ports: self.links.node_ports, host, taken: BTreeMap::new() };
         let mut plan = Plan::new(&services, objects, pods, &self.recorded, &pool);
         for _ in 0..MOST_SEARCHES {
             let holders = self.holders(&plan.grants, &pool).await;
@@ -178,7 +180,7 @@ impl Steward {
         self.tell(&plan.refused, &too_many);
         let host = host_ips().unwrap_or_default();
         self.links.view.replace(plan.shown(&self.links.node, &host));
-        Ok(!plan.refused.iter().any(Refused::is_of_port))
+        Ok(!plan.refused.iter().any(|refused| refused.is_retried))
     }
 
     /// Holders of ports that are to be given and were not before: pods, and programs that listen.
@@ -234,7 +236,7 @@ impl Steward {
     /// Records an event for each refusal, once while it lasts.
     fn tell(&mut self, refused: &[Refused], too_many: &BTreeSet<ObjectName>) {
         let mut lasting = BTreeSet::new();
-        for Refused { service, reason, message } in refused {
+        for Refused { service, reason, message, is_retried: _ } in refused {
             lasting.insert((service.clone(), message.clone()));
             if self.told.insert((service.clone(), message.clone())) {
                 self.event(service, reason, message);

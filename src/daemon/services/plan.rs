@@ -35,13 +35,8 @@ pub(super) struct Refused {
     /// The reason of the event.
     pub(super) reason: &'static str,
     pub(super) message: String,
-}
-
-impl Refused {
-    /// Returns true if it may be had later without a change of objects.
-    pub(super) fn is_of_port(&self) -> bool {
-        [NODE_PORT_TAKEN, BALANCED_PORT_TAKEN].contains(&self.reason)
-    }
+    /// It may be had later without a change of objects.
+    pub(super) is_retried: bool,
 }
 
 /// Services of all sources, the first of two that ask for the same first (S7).
@@ -98,7 +93,8 @@ impl Plan {
         for service in services {
             if let Some(owner) = name_is_of_another(service, &pods, sharing) {
                 let message = format!("its name belongs to a pod of source {owner}: the Service has no name, address or port");
-                refused.push(Refused { service: service.definition.name.clone(), reason: UNSERVED, message });
+                let service = service.definition.name.clone();
+                refused.push(Refused { service, reason: UNSERVED, message, is_retried: false });
                 continue;
             }
             let endpoints = match &everything {
@@ -122,12 +118,14 @@ impl Plan {
                 service: service.definition.name.clone(),
                 reason: UNSERVED,
                 message: "it has no address: only podstead's own network (network.type: builtin) serves Services".to_owned(),
+                is_retried: false,
             }));
         }
         refused.extend(refusals.into_iter().map(|refusal| Refused {
             reason: reason(refusal.reason),
             message: format!("{}: {}", refusal.field, refusal.message),
             service: refusal.service,
+            is_retried: is_retried(refusal.reason),
         }));
         let names = served.iter().filter_map(|(service, endpoints)| ServiceNames::of(&service.definition, &grants, endpoints));
         Self { names: names.collect(), grants, refused, served }
@@ -159,6 +157,18 @@ fn reason(reason: RefusalReason) -> &'static str {
         RefusalReason::AddressTaken | RefusalReason::AddressNotInRange | RefusalReason::NoFamily => ADDRESS_TAKEN,
         RefusalReason::NodePortTaken | RefusalReason::NodePortNotInRange => NODE_PORT_TAKEN,
         RefusalReason::LoadBalancerPortTaken => BALANCED_PORT_TAKEN,
+        RefusalReason::NotOfHost | RefusalReason::Unserved => UNSERVED,
+    }
+}
+
+/// Ports of the host become free, and the host gets other addresses.
+fn is_retried(reason: RefusalReason) -> bool {
+    match reason {
+        RefusalReason::NodePortTaken
+        | RefusalReason::NodePortNotInRange
+        | RefusalReason::LoadBalancerPortTaken
+        | RefusalReason::NotOfHost => true,
+        RefusalReason::AddressTaken | RefusalReason::AddressNotInRange | RefusalReason::NoFamily | RefusalReason::Unserved => false,
     }
 }
 
@@ -232,7 +242,8 @@ fn placeholder(name: &ObjectName, grant: &Grant) -> Definition {
         (true, true) => Exposure::Internal,
         (true, false) => Exposure::NodePort,
         (false, _) => {
-            Exposure::LoadBalancer { is_served: true, allocates_node_ports: false, address: None, source_ranges: BTreeSet::new() }
+            let address = grant.host_addresses.first().copied();
+            Exposure::LoadBalancer { is_served: true, allocates_node_ports: false, address, source_ranges: BTreeSet::new() }
         }
     };
     let written = grant.cluster_ips.iter().map(|address| Family::of(*address)).collect();
@@ -243,7 +254,7 @@ fn placeholder(name: &ObjectName, grant: &Grant) -> Definition {
         role: Role::Cluster {
             families: Families { policy: FamilyPolicy::PreferDual, written },
             asked: Vec::new(),
-            external_ips: BTreeSet::new(),
+            external_ips: grant.host_addresses.clone(),
             exposure,
         },
         publishes_unready: false,
@@ -271,7 +282,10 @@ fn completed(service: &SourcedService, grant: Option<&Grant>, host: &[IpAddr]) -
         let given = grant.node_ports.iter().find(|given| (given.protocol, given.port) == (defined.protocol, defined.number));
         port.node_port = given.map(|given| given.node_port.into());
     }
-    if !grant.load_balancer_ports.is_empty() {
+    if !grant.load_balancer_ports.is_empty() && spec.type_.as_deref() == Some("LoadBalancer") {
+        let asked = spec.load_balancer_ip.as_deref().and_then(|address| address.parse().ok());
+        let one: Vec<IpAddr> = asked.filter(|address| grant.host_addresses.contains(address)).into_iter().collect();
+        let host = if one.is_empty() { host } else { &one };
         let has_family = |address: &&IpAddr| grant.cluster_ips.iter().any(|own| Family::of(*own) == Family::of(**address));
         let entry = |address: &IpAddr| LoadBalancerIngress { ip: Some(address.to_string()), ..LoadBalancerIngress::default() };
         let ingress = host.iter().filter(has_family).map(entry).collect();
@@ -333,7 +347,7 @@ mod tests {
 
     fn pool() -> Pool {
         let (ipv4, ipv6) = ("10.202.0.0/20".parse().ok(), None);
-        Pool { ipv4, ipv6, node_ports: PortRange::NODE_PORTS, taken: BTreeMap::new() }
+        Pool { ipv4, ipv6, node_ports: PortRange::NODE_PORTS, host: BTreeSet::new(), taken: BTreeMap::new() }
     }
 
     fn plan(objects: &Objects, pods: &Pods, recorded: &Grants) -> Plan {

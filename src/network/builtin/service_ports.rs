@@ -60,10 +60,16 @@ impl Shared {
 
     /// Returns true if packets to a port of the host go to a Service.
     pub(super) fn leads_to_service(&self, port: &HostPort) -> bool {
+        let rules = self.rules();
+        let ranges = rules.service_ranges();
         let is_same = |frontend: &Frontend| match frontend {
             Frontend::Node(socket) => (socket.protocol, socket.port) == (port.protocol, port.host_port),
-            Frontend::Address(_) => false,
+            // Others are addresses of the host.
+            Frontend::Address(socket) => {
+                let is_own = ranges.iter().any(|range| range.contains(socket.address));
+                !is_own && (socket.protocol, socket.port) == (port.protocol, port.host_port)
+            }
         };
-        self.rules().frontends().iter().any(|(frontend, _)| is_same(frontend))
+        rules.frontends().iter().any(|(frontend, _)| is_same(frontend))
     }
 }

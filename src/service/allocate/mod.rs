@@ -4,6 +4,7 @@
 //! it. What was granted stays with its holder; the caller records the grants before anything else tells of them (S6).
 
 mod addresses;
+mod place;
 mod ports;
 
 #[cfg(test)]
@@ -14,7 +15,7 @@ use crate::name::ObjectName;
 use crate::range::{Family, PortRange, Subnet};
 use podstead_pod::host_ports::Protocol;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::IpAddr;
 
@@ -28,9 +29,12 @@ pub struct Grant {
     /// Its NodePorts.
     #[serde(default)]
     pub node_ports: Vec<NodePort>,
-    /// Its own ports, where the host is its load balancer.
+    /// Its own ports on addresses of the host: of a load balancer, and of `externalIPs`.
     #[serde(default)]
     pub load_balancer_ports: Vec<HostSocket>,
+    /// Addresses of the host that these ports are limited to; empty for all.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub host_addresses: BTreeSet<IpAddr>,
 }
 
 /// A port of the host that leads to a port of a Service.
@@ -73,6 +77,8 @@ pub struct Pool {
     pub ipv6: Option<Subnet>,
     /// Range of NodePorts.
     pub node_ports: PortRange,
+    /// Addresses of this host that clients can connect to.
+    pub host: BTreeSet<IpAddr>,
     /// Ports that others have, with their holders in words ("pod default/web", "sshd"). A grant that was recorded stays beside them.
     pub taken: BTreeMap<HostSocket, String>,
 }
@@ -129,6 +135,10 @@ pub enum RefusalReason {
     NodePortNotInRange,
     /// A port of a load balancer that somebody has.
     LoadBalancerPortTaken,
+    /// An address that the host does not have.
+    NotOfHost,
+    /// Fields that cannot be served together.
+    Unserved,
 }
 
 /// Gives what Services ask for. `services` are those of all sources, the first of two that ask for the same goes first (S7).

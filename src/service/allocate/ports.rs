@@ -1,10 +1,12 @@
 //! Ports of the host that lead to Services: NodePorts (S9), and ports of load balancers (S11).
 
+use super::place::{Place, place};
 use super::{Allocation, Grants, HostSocket, NodePort, Pool, RefusalReason, candidates, exposure};
 use crate::definition::{Definition, Exposure, Port};
 use crate::name::ObjectName;
 use podstead_pod::host_ports::Protocol;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 /// A port of a Service.
 type Owner<'a> = (&'a ObjectName, Protocol, u16);
@@ -59,20 +61,31 @@ fn reserved(pool: &Pool) -> u64 {
 struct Wishes<'a> {
     /// NodePorts, and whether one is given to a port that asks for none.
     node_ports: Vec<(&'a Definition, usize, &'a Port, bool)>,
-    /// Ports of load balancers.
+    /// The Services' own ports on addresses of the host.
     load_balancers: Vec<(&'a Definition, usize, &'a Port)>,
+    /// The addresses of these, where they are not all.
+    places: BTreeMap<&'a ObjectName, BTreeSet<IpAddr>>,
 }
 
-fn wishes<'a>(services: &[&'a Definition]) -> Wishes<'a> {
-    let mut wishes = Wishes { node_ports: Vec::new(), load_balancers: Vec::new() };
+fn wishes<'a>(services: &[&'a Definition], pool: &Pool, allocation: &mut Allocation) -> Wishes<'a> {
+    let mut wishes = Wishes { node_ports: Vec::new(), load_balancers: Vec::new(), places: BTreeMap::new() };
     for service in services {
-        let (allocates, is_balanced) = match exposure(service) {
-            None | Some(Exposure::Internal) => continue,
-            Some(Exposure::NodePort) => (true, false),
-            Some(Exposure::LoadBalancer { is_served, allocates_node_ports, .. }) => (*allocates_node_ports, *is_served),
+        let (has_node_ports, allocates) = match exposure(service) {
+            None => continue,
+            Some(Exposure::Internal) => (false, false),
+            Some(Exposure::NodePort) => (true, true),
+            Some(Exposure::LoadBalancer { allocates_node_ports, .. }) => (true, *allocates_node_ports),
+        };
+        let is_balanced = match place(service, pool, allocation) {
+            Place::Nowhere => false,
+            Place::Everywhere => true,
+            Place::At(addresses) => {
+                wishes.places.insert(&service.name, addresses);
+                true
+            }
         };
         for (index, port) in service.ports.iter().enumerate() {
-            if allocates || port.node_port.is_some() {
+            if has_node_ports && (allocates || port.node_port.is_some()) {
                 wishes.node_ports.push((service, index, port, allocates));
             }
             if is_balanced {
@@ -85,7 +98,7 @@ fn wishes<'a>(services: &[&'a Definition]) -> Wishes<'a> {
 
 /// Gives ports: first to those who have them, then to those who ask for certain ones, then to the others.
 pub(super) fn allocate(services: &[&Definition], recorded: &Grants, pool: &Pool, allocation: &mut Allocation) {
-    let wishes = wishes(services);
+    let wishes = wishes(services, pool, allocation);
     let mut ports = keep(&wishes, recorded, pool);
     give_asked_node_ports(&wishes, pool, &mut ports, allocation);
     for (service, index, port) in &wishes.load_balancers {
@@ -125,7 +138,11 @@ pub(super) fn allocate(services: &[&Definition], recorded: &Grants, pool: &Pool,
         allocation.grant(name).node_ports.push(NodePort { protocol, port, node_port });
     }
     for (name, protocol, port) in ports.balanced {
-        allocation.grant(name).load_balancer_ports.push(HostSocket { protocol, port });
+        let grant = allocation.grant(name);
+        grant.load_balancer_ports.push(HostSocket { protocol, port });
+        if let Some(addresses) = wishes.places.get(name) {
+            grant.host_addresses.clone_from(addresses);
+        }
     }
 }
 

@@ -10,6 +10,7 @@ fn pool() -> Pool {
         ipv4: Some("10.202.0.0/20".parse().unwrap()),
         ipv6: Some("fd70:6f64:7374:5001::/112".parse().unwrap()),
         node_ports: PortRange::NODE_PORTS,
+        host: ["192.0.2.2".parse().unwrap(), "2001:db8::2".parse().unwrap()].into(),
         taken: BTreeMap::new(),
     }
 }
@@ -74,6 +75,34 @@ fn holder_keeps_its_address_against_those_before_it() {
     let result = ask(&services, &held.grants, &pool());
     assert_eq!((address(&result, "a"), address(&result, "b")), (String::new(), of_b.clone()));
     assert_eq!(said(&result), [format!("a spec.clusterIPs[0] {of_b} belongs to Service shop/b")]);
+}
+
+#[test]
+fn only_addresses_of_the_host_are_served() {
+    let elsewhere = "198.51.100.7 is no address of this host, which has 192.0.2.2, 2001:db8::2";
+    for (spec, ports, addresses, refused) in [
+        ("externalIPs: [192.0.2.2, '2001:db8::2']", 1, "192.0.2.2 2001:db8::2", String::new()),
+        ("externalIPs: [192.0.2.2, 198.51.100.7]", 1, "192.0.2.2", format!("a spec.externalIPs {elsewhere}")),
+        ("externalIPs: [198.51.100.7]", 0, "", format!("a spec.externalIPs {elsewhere}")),
+        ("type: LoadBalancer, loadBalancerIP: 192.0.2.2", 1, "192.0.2.2", String::new()),
+        ("type: LoadBalancer, loadBalancerIP: 198.51.100.7", 0, "", format!("a spec.loadBalancerIP {elsewhere}")),
+        ("type: LoadBalancer, externalIPs: [192.0.2.2]", 1, "", String::new()),
+        (
+            "type: LoadBalancer, loadBalancerIP: 192.0.2.2, loadBalancerSourceRanges: [10.0.0.0/8]",
+            0,
+            "",
+            "a spec.loadBalancerSourceRanges cannot be served together with spec.loadBalancerIP: the Service gets no port of this host; remove one of both".to_owned(),
+        ),
+    ] {
+        let result = ask(&[web("a", spec)], &Grants::new(), &pool());
+        let grant = &result.grants[&named("a")];
+        let given = grant.host_addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        assert_eq!((grant.load_balancer_ports.len(), given.as_str()), (ports, addresses), "{spec}");
+        assert_eq!(said(&result).join("; "), refused, "{spec}");
+    }
+    // Ports are those of one Service, whatever its addresses.
+    let result = ask(&[web("a", "externalIPs: [192.0.2.2]"), web("b", "type: LoadBalancer")], &Grants::new(), &pool());
+    assert_eq!(said(&result), ["b spec.ports[0].port port 80/TCP belongs to Service shop/a"]);
 }
 
 #[test]

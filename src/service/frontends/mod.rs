@@ -24,7 +24,7 @@ pub const MOST_ENDPOINTS: usize = 256;
 /// An address and a port that clients connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Frontend {
-    /// An address of a Service.
+    /// An address of a Service, or an address of the host that only some Services answer at (S11).
     Address(Socket),
     /// A port of all addresses of the host.
     Node(NodeSocket),
@@ -147,10 +147,12 @@ impl Socket {
 fn of_service(service: &Definition, grants: &Grants) -> Vec<(Frontend, usize, BTreeSet<Subnet>)> {
     let (Role::Cluster { exposure, .. }, Some(grant)) = (&service.role, grants.get(&service.name)) else { return Vec::new() };
     let families: BTreeSet<Family> = grant.cluster_ips.iter().map(|address| Family::of(*address)).collect();
-    let (ranges, is_for_all_addresses) = match exposure {
-        Exposure::Internal | Exposure::NodePort => (BTreeSet::new(), true),
-        Exposure::LoadBalancer { source_ranges, address, .. } => (source_ranges.clone(), address.is_none()),
+    let ranges = match exposure {
+        Exposure::Internal | Exposure::NodePort => BTreeSet::new(),
+        Exposure::LoadBalancer { source_ranges, .. } => source_ranges.clone(),
     };
+    let is_for_all_addresses = grant.host_addresses.is_empty();
+    let host_addresses = || grant.host_addresses.iter().filter(|address| families.contains(&Family::of(**address)));
     let mut frontends = Vec::new();
     for (index, port) in service.ports.iter().enumerate() {
         for address in &grant.cluster_ips {
@@ -158,6 +160,10 @@ fn of_service(service: &Definition, grants: &Grants) -> Vec<(Frontend, usize, BT
             frontends.push((Frontend::Address(socket), index, BTreeSet::new()));
         }
         let is_granted = |granted: u16, protocol: Protocol| (granted, protocol) == (port.number, port.protocol);
+        if grant.load_balancer_ports.iter().any(|socket| is_granted(socket.port, socket.protocol)) {
+            let socket = |address: &IpAddr| Socket { address: *address, protocol: port.protocol, port: port.number };
+            frontends.extend(host_addresses().map(|address| (Frontend::Address(socket(address)), index, BTreeSet::new())));
+        }
         let node_ports = grant.node_ports.iter().filter(|node_port| is_granted(node_port.port, node_port.protocol));
         let balanced =
             grant.load_balancer_ports.iter().filter(|socket| is_granted(socket.port, socket.protocol) && is_for_all_addresses);

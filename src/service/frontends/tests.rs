@@ -12,6 +12,7 @@ fn grants(services: &[Definition]) -> Grants {
         ipv4: Some("10.202.0.0/20".parse().unwrap()),
         ipv6: Some("fd00::/112".parse().unwrap()),
         node_ports: PortRange::NODE_PORTS,
+        host: ["192.0.2.2".parse().unwrap(), "192.0.2.3".parse().unwrap(), "2001:db8::2".parse().unwrap()].into(),
         taken: BTreeMap::new(),
     };
     allocate(&services.iter().collect::<Vec<_>>(), &Grants::new(), &pool).grants
@@ -34,6 +35,30 @@ fn apply(elements: &mut Elements, change: &Change) {
 
 fn web(more: &str) -> Definition {
     definition("web", &format!("selector: {{app: web}}, clusterIP: 10.202.0.9, ports: [{{port: 80, targetPort: 8080}}]{more}"))
+}
+
+#[test]
+fn addresses_of_the_host_are_frontends() {
+    let node = |frontends: &Frontends| frontends.iter().any(|(frontend, _)| matches!(frontend, Frontend::Node(_)));
+    let at = |frontends: &Frontends| -> Vec<String> {
+        let address = |frontend: &Frontend| match frontend {
+            Frontend::Address(socket) => Some(format!("{}:{}", socket.address, socket.port)),
+            Frontend::Node(_) => None,
+        };
+        frontends.iter().filter_map(|(frontend, _)| address(frontend)).collect()
+    };
+    for (more, expected) in [
+        // IPv6 is no family of the Service.
+        (", externalIPs: [192.0.2.2, 192.0.2.9, '2001:db8::2']", &["10.202.0.9:80", "192.0.2.2:80"][..]),
+        (
+            ", type: LoadBalancer, allocateLoadBalancerNodePorts: false, loadBalancerIP: 192.0.2.3",
+            &["10.202.0.9:80", "192.0.2.3:80"],
+        ),
+        (", type: LoadBalancer, allocateLoadBalancerNodePorts: false, loadBalancerIP: 192.0.2.9", &["10.202.0.9:80"]),
+    ] {
+        let found = next(&Frontends::default(), &[web(more)], &pods([1]));
+        assert_eq!((at(&found), node(&found)), (expected.iter().map(|text| (*text).to_owned()).collect(), false), "{more}");
+    }
 }
 
 fn pods(lasts: impl IntoIterator<Item = u8>) -> Vec<Backend> {

@@ -7,6 +7,8 @@ use podstead_workload::problem::{Problem, Problems};
 
 /// Seconds of a day: the longest bond of a client to an endpoint.
 const LONGEST_TIMEOUT: i32 = 86_400;
+/// Letters of one part of a name in DNS.
+const LONGEST_LABEL: usize = 63;
 /// Items of one list: a Service of a hostile repository must not use up a host's memory.
 const MOST_ITEMS: usize = 1000;
 
@@ -64,7 +66,17 @@ fn check_external_name(spec: &ServiceSpec, found: &mut Problems) {
             found.required("spec.externalName", "");
             found.hint("write the name that clients shall reach instead");
         }
-        Some(name) => check(grammar::dns_subdomain(name), "spec.externalName", name, found),
+        Some(name) => {
+            check(grammar::dns_subdomain(name), "spec.externalName", name, found);
+            // Kubernetes accepts it, and nobody can resolve it.
+            if name.split('.').any(|label| label.len() > LONGEST_LABEL) {
+                found.invalid(
+                    "spec.externalName",
+                    name,
+                    format_args!("each part between dots must have at most {LONGEST_LABEL} letters"),
+                );
+            }
+        }
     }
 }
 

@@ -79,6 +79,8 @@ fn addresses_are_checked() {
         assert_eq!(fields(&refused(&format!("ports: [{{port: 80}}], {spec}"))), [field], "{spec}");
     }
     assert_refused("type: ExternalName", &[("spec.externalName", "is required")]);
+    let long = format!("type: ExternalName, externalName: {}.example.org", "a".repeat(64));
+    assert_eq!(fields(&refused(&long)), ["spec.externalName"]);
     let forbidden = "forbidden: may not be set when `type` is 'ExternalName'";
     let named = "type: ExternalName, externalName: a.b, clusterIP: 10.0.0.1";
     assert_refused(named, &[("spec.clusterIP", forbidden)]);
@@ -125,6 +127,9 @@ fn fields_without_effect_are_named() {
     ));
     assert_eq!(fields(&found), ["spec.internalTrafficPolicy", "spec.trafficDistribution", "spec.loadBalancerClass"]);
     assert_eq!(without_effect(&testing::service("web", "loadBalancerClass: podstead.dev/host")), []);
+    let external = |name: &str| without_effect(&testing::service("web", &format!("type: ExternalName, externalName: {name}")));
+    assert_eq!(external("db.example.org"), []);
+    assert_eq!(fields(&external("192.0.2.7")), ["spec.externalName"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::Service;
 use podstead_workload::problem::{Problem, Problems};
+use std::net::IpAddr;
 
 /// The class of load balancers that this host serves, beside those without a class.
 pub const HOST_CLASS: &str = "podstead.dev/host";
@@ -30,17 +31,10 @@ pub fn without_effect(object: &Service) -> Vec<Problem> {
             found.add(field, "has no effect: all endpoints are on this host");
         }
     }
-    if spec.type_.as_deref() == Some("ExternalName") {
-        found.add("spec.externalName", "is not served yet: the name leads nowhere");
-        found.hint("write the other name where clients have it");
-    }
-    if spec.external_ips.iter().flatten().next().is_some() {
-        found.add("spec.externalIPs", "are not served");
-        found.hint("use type LoadBalancer, which has all addresses of this host");
-    }
-    if spec.load_balancer_ip.as_deref().is_some_and(|address| !address.is_empty()) {
-        found.add("spec.loadBalancerIP", "the Service gets no port of this host: one address alone is not served");
-        found.hint("remove the field: a load balancer has all addresses of this host");
+    let external = spec.external_name.as_deref().filter(|_| spec.type_.as_deref() == Some("ExternalName"));
+    if external.is_some_and(|name| name.parse::<IpAddr>().is_ok()) {
+        found.add("spec.externalName", "is read as a name and not as an address: it leads nowhere");
+        found.hint("write a Service without selector, and an EndpointSlice with the address");
     }
     if spec.health_check_node_port.is_some_and(|port| port != 0) {
         found.add("spec.healthCheckNodePort", "is not served");

@@ -37,16 +37,23 @@ fn of_service(service: &Service, allow: &Allow) -> Vec<FieldProblem> {
     let is_load_balancer = spec.type_.as_deref() == Some("LoadBalancer");
     let has_node_ports =
         spec.type_.as_deref() == Some("NodePort") || (is_load_balancer && spec.allocate_load_balancer_node_ports != Some(false));
-    found.extend(of_ports(spec, is_load_balancer, has_node_ports, allow));
+    let has_own_ports = is_load_balancer || spec.external_ips.iter().flatten().next().is_some();
+    found.extend(of_ports(spec, is_load_balancer, has_own_ports, has_node_ports, allow));
     found
 }
 
-fn of_ports(spec: &ServiceSpec, is_load_balancer: bool, has_node_ports: bool, allow: &Allow) -> Vec<FieldProblem> {
+fn of_ports(
+    spec: &ServiceSpec,
+    is_load_balancer: bool,
+    has_own_ports: bool,
+    has_node_ports: bool,
+    allow: &Allow,
+) -> Vec<FieldProblem> {
     let mut found = Vec::new();
     let is_allowed = |port: i32| u16::try_from(port).is_ok_and(|port| allow.channels().host_port(port));
     for (index, port) in spec.ports.iter().flatten().enumerate() {
         let field = |name: &str| format!("spec.ports[{index}].{name}");
-        if is_load_balancer && !is_allowed(port.port) {
+        if has_own_ports && !is_allowed(port.port) {
             found.push(violation(&field("port"), format!("host port {}", port.port), "hostPorts"));
         }
         match port.node_port.filter(|node_port| *node_port != 0) {
@@ -109,6 +116,9 @@ mod tests {
         let balanced = service("  type: LoadBalancer\n  allocateLoadBalancerNodePorts: false\n  ports: [{port: 80}]\n");
         assert_eq!(violations("{}", &balanced), ["8 spec.ports[0].port"]);
         assert_eq!(violations("{hostPorts: [80]}", &balanced), [""; 0]);
+        let external = service("  externalIPs: [192.0.2.2]\n  ports: [{port: 80}]\n");
+        assert_eq!(violations("{}", &external), ["7 spec.ports[0].port"]);
+        assert_eq!(violations("{hostPorts: [80]}", &external), [""; 0]);
     }
 
     #[test]

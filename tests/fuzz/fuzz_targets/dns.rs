@@ -4,6 +4,7 @@
 
 #[path = "../../../src/dns"]
 mod dns {
+    mod alias;
     mod exchange;
     mod message;
     mod services;
@@ -28,11 +29,18 @@ mod dns {
             is_ready: true,
             owns_addresses: true,
         };
-        let zone = Zone::new("c.l", &[], 1, &[source.clone()].into(), [&pod].into_iter(), [].into_iter());
+        let names = |name: &str, target: &str| {
+            let text = format!(r#"{{"metadata":{{"name":"{name}","namespace":"shop"}},"spec":{{"type":"ExternalName","externalName":"{target}"}}}}"#);
+            let service = podstead_service::definition::Definition::of(&serde_json::from_str(&text).unwrap()).unwrap();
+            services::ServiceNames::of(&service, &Default::default(), &Default::default()).unwrap()
+        };
+        let services = [names("e", "x.y"), names("l", "l.shop.svc.c.l")];
+        let zone = Zone::new("c.l", &[], 1, &[source.clone()].into(), [&pod].into_iter(), services.iter());
         for transport in [Transport::Udp, Transport::Tcp] {
             let reply = match message::decide(query, &zone, transport, turn) {
                 Decision::Drop => continue,
                 Decision::Reply(reply) => reply,
+                Decision::Follow(alias) => alias.reply(query, Some(answer), transport),
                 Decision::Forward => {
                     let sent = exchange::renumbered(query, 7);
                     if exchange::judge(&sent, answer) != Verdict::Unrelated {

@@ -5,6 +5,7 @@ mod cni;
 mod counters;
 mod crash;
 mod doctor;
+mod external;
 mod host_ports;
 mod imports;
 mod isolation;

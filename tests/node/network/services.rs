@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// A pod that answers on port 8080 with its name; it is ready while `/tmp/ready` exists.
-fn backend(name: &str, namespace: &str, more: &str) -> String {
+pub(super) fn backend(name: &str, namespace: &str, more: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}, namespace: {namespace}, labels: {{app: web}}}}\nspec:\n  {more}\n  \
          terminationGracePeriodSeconds: 1\n  containers:\n  - name: main\n    image: localhost/busybox:1\n    \
@@ -17,19 +17,19 @@ fn backend(name: &str, namespace: &str, more: &str) -> String {
     )
 }
 
-fn service(name: &str, spec: &str) -> String {
+pub(super) fn service(name: &str, spec: &str) -> String {
     format!("apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n")
 }
 
-const WEB: &str = "selector: {app: web}, ports: [{name: http, port: 80, targetPort: http}]";
+pub(super) const WEB: &str = "selector: {app: web}, ports: [{name: http, port: 80, targetPort: http}]";
 
 /// A Service as the API has it.
-fn shown(host: &TestHost, name: &str) -> Option<Value> {
+pub(super) fn shown(host: &TestHost, name: &str) -> Option<Value> {
     let out = host.cli(&["get", "services", name, "-o", "json"]);
     out.status.success().then(|| serde_json::from_slice(&out.stdout).unwrap())
 }
 
-fn cluster_ip(host: &TestHost, name: &str) -> String {
+pub(super) fn cluster_ip(host: &TestHost, name: &str) -> String {
     eventually(&format!("an address of Service {name}"), || {
         let address = shown(host, name).and_then(|service| Some(service["spec"]["clusterIP"].as_str()?.to_owned()));
         address.ok_or_else(|| host.daemon_log())
@@ -37,7 +37,7 @@ fn cluster_ip(host: &TestHost, name: &str) -> String {
 }
 
 /// Waits until all of these and no others answer a pod at this URL.
-fn answers(site: &Site, client: &str, url: &str, expected: &[&str]) {
+pub(super) fn answers(site: &Site, client: &str, url: &str, expected: &[&str]) {
     let expected: BTreeSet<String> = expected.iter().map(|name| format!("I am {name}.")).collect();
     eventually(&format!("{expected:?} from {url}"), || {
         let script = format!("for i in $(seq 30); do timeout 2 wget -q -O - {url} || echo refused; done");
@@ -47,7 +47,7 @@ fn answers(site: &Site, client: &str, url: &str, expected: &[&str]) {
     });
 }
 
-fn add_backends(site: &Site, names: &[&str]) {
+pub(super) fn add_backends(site: &Site, names: &[&str]) {
     for name in names {
         site.host.write_manifest(&format!("{name}.yaml"), &backend(name, "default", ""));
     }

@@ -109,6 +109,7 @@ impl ServiceRules {
     /// Rules for ports of the host that lead to Services. They come after hostPorts (R6).
     pub(super) fn add_node_port_rules(&self, batch: &mut Batch<'_>) {
         if !self.ranges.is_empty() {
+            table::add_host_address_rules(batch);
             table::add_node_port_rules(batch);
         }
     }

@@ -206,6 +206,19 @@ pub(super) fn add_address_rules(batch: &mut Batch<'_>, pod: &[u8]) {
     }
 }
 
+/// What anybody sends to addresses of the host that only some Services answer at. Pods and the host were led before.
+pub(super) fn add_host_address_rules(batch: &mut Batch<'_>) {
+    for family in Family::ALL {
+        let Ends { number, destination, words, .. } = ends(family);
+        batch.add_rule("incoming", |rule| {
+            rule.is(Meta::Family, &[number]);
+            rule.destination_is_local();
+            load_socket(rule, destination, words);
+            rule.look_up_verdict(&name("services", family), REGISTER);
+        });
+    }
+}
+
 /// What anybody sends to ports of the host. ::1 is left alone: answers to it would never leave a pod.
 pub(super) fn add_node_port_rules(batch: &mut Batch<'_>) {
     for family in Family::ALL {

@@ -47,7 +47,9 @@ impl Host {
 
     /// The same with EndpointSlices of a source.
     fn serve_with(&mut self, services: &[Definition], pods: &[usize], slices: &[EndpointSlice]) {
-        let pool = Pool { ipv4: ranges().ipv4, ipv6: ranges().ipv6, node_ports: PortRange::NODE_PORTS, taken: BTreeMap::new() };
+        let host = self.machine.within(crate::host_addresses::assigned_ips).unwrap().into_iter().collect();
+        let pool =
+            Pool { ipv4: ranges().ipv4, ipv6: ranges().ipv6, node_ports: PortRange::NODE_PORTS, host, taken: BTreeMap::new() };
         let grants: Grants = allocate(&services.iter().collect::<Vec<_>>(), &Grants::new(), &pool).grants;
         let backends: Vec<Backend> = pods.iter().map(|number| backend(*number)).collect();
         let backends = Backends::new(&backends, slices);
@@ -265,6 +267,21 @@ fn node_port_answers_on_addresses_of_the_host() {
     lan.within(|| TcpStream::connect_timeout(&format!("{WEB}:80").parse().unwrap(), Duration::from_millis(300))).unwrap_err();
     host.serve(&[], &[1]);
     assert_eq!(lan.get("192.0.2.1:30080"), Err(ErrorKind::ConnectionRefused));
+}
+
+/// S3, S11.
+#[test]
+fn service_answers_at_one_address_of_the_host() {
+    let mut host = Host::with_pods(2);
+    host.answer(8080);
+    let lan = host.neighbour();
+    host.serve(&[service("externalIPs: [192.0.2.1], ports: [{port: 8888, targetPort: 8080}]")], &[1]);
+    assert_eq!(lan.get("192.0.2.1:8888").as_deref(), Ok("1 192.0.2.9"));
+    assert_eq!(host.pod(2).get("192.0.2.1:8888").map(|said| number(&said)), Ok(1));
+    assert_eq!(host.machine.get("192.0.2.1:8888").map(|said| number(&said)), Ok(1));
+    assert_eq!(host.pod(2).get("169.254.0.1:8888"), Err(ErrorKind::ConnectionRefused));
+    host.serve(&[service("externalIPs: [192.0.2.77], ports: [{port: 8888, targetPort: 8080}]")], &[1]);
+    assert_eq!(lan.get("192.0.2.1:8888"), Err(ErrorKind::ConnectionRefused));
 }
 
 /// S11, S12.
