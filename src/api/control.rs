@@ -21,8 +21,8 @@ pub trait PodControl: Send + Sync + fmt::Debug {
     async fn stop(&self, pod: &DesiredPod) -> Result<(), PodControlError>;
     /// Starts a stopped pod.
     async fn start(&self, pod: &DesiredPod) -> Result<(), PodControlError>;
-    /// Replaces the pod by a new one; a pod of a workload gets the newest revision of its template.
-    async fn restart(&self, pod: &DesiredPod);
+    /// Replaces the pod by a new one; a pod of a workload gets the newest revision of its template. Durable when it returns.
+    async fn restart(&self, pod: &DesiredPod) -> Result<(), PodControlError>;
 }
 
 /// Reason why an order was refused.
@@ -71,15 +71,9 @@ pub(super) async fn command(backend: &Backend, pods: &Pods, order: PodOrder, pat
     let done = match order {
         PodOrder::Stop => backend.pod_control.stop(&pod.desired).await,
         PodOrder::Start => backend.pod_control.start(&pod.desired).await,
-        PodOrder::Restart => {
-            backend.pod_control.restart(&pod.desired).await;
-            Ok(())
-        }
+        PodOrder::Restart => backend.pod_control.restart(&pod.desired).await,
     };
-    done.map_err(|error| match error {
-        PodControlError::Conflict(message) => ApiFailure::conflict(message).about("pods", &path.name),
-        PodControlError::Unavailable(message) => ApiFailure::unavailable(message),
-    })?;
+    done.map_err(|error| refused(error, &path.name))?;
     respond::json_bytes(pod.json())
 }
 
@@ -87,7 +81,8 @@ pub(super) async fn command(backend: &Backend, pods: &Pods, order: PodOrder, pat
 pub(super) async fn delete(backend: &Backend, pod: &Arc<PublishedPod>, query: &Query) -> Answer {
     let is_dry_run = query.get("dryRun").is_some_and(|value| !value.is_empty());
     if !is_dry_run {
-        backend.pod_control.restart(&pod.desired).await;
+        let name = &pod.desired.full_name.name;
+        backend.pod_control.restart(&pod.desired).await.map_err(|error| refused(error, name))?;
     }
     let mut response = respond::json_bytes(pod.json())?;
     let warning = warning(&pod.desired);
@@ -95,6 +90,13 @@ pub(super) async fn delete(backend: &Backend, pod: &Arc<PublishedPod>, query: &Q
         response.headers_mut().insert(WARNING, value);
     }
     Ok(response)
+}
+
+fn refused(error: PodControlError, pod: &str) -> ApiFailure {
+    match error {
+        PodControlError::Conflict(message) => ApiFailure::conflict(message).about("pods", pod),
+        PodControlError::Unavailable(message) => ApiFailure::unavailable(message),
+    }
 }
 
 fn warning(desired: &DesiredPod) -> String {

@@ -40,7 +40,9 @@ pub(super) fn run(args: &HistoryArgs, context: &Context) -> anyhow::Result<ExitC
         }
         OutputFormat::Table | OutputFormat::Wide => {
             let wide = args.output == OutputFormat::Wide;
-            let mut headings = vec!["NUMBER", "REVISION", "ACCEPTED", "PODS", "CONFIGMAPS", "SECRETS", "STATE"];
+            let mut headings = vec!["NUMBER", "REVISION", "ACCEPTED", "PODS"];
+            headings.extend(wide.then_some(["CONFIGMAPS", "SECRETS"]).into_iter().flatten());
+            headings.push("STATE");
             let has_commits = history.revisions.iter().any(|entry| entry.commit.is_some());
             headings.extend(has_commits.then_some("SUBJECT"));
             headings.extend((has_commits && wide).then_some("AUTHOR"));
@@ -77,10 +79,11 @@ fn row(entry: &HistoryEntry, has_commits: bool, wide: bool, now: Timestamp) -> V
         if wide { revision } else { short_revision(revision) }.into(),
         age_since(Some(entry.accepted_at), now).into(),
         entry.pods.to_string().into(),
-        entry.config_maps.to_string().into(),
-        entry.secrets.to_string().into(),
-        Cell::styled(state(entry), style(entry)),
     ];
+    if wide {
+        cells.extend([entry.config_maps, entry.secrets].map(|count| Cell::from(count.to_string())));
+    }
+    cells.push(Cell::styled(state(entry), style(entry)));
     if has_commits {
         let commit = entry.commit.as_ref();
         cells.push(printable(commit.map_or("", |commit| &commit.subject)).into());

@@ -12,6 +12,7 @@ mod daemon;
 mod describe;
 mod diff;
 mod doctor;
+mod fold;
 mod get;
 mod help;
 mod history;
@@ -186,6 +187,7 @@ pub fn command() -> clap::Command {
 /// Parses the arguments of this process and runs the subcommand.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    fold::read_terminal_width();
     let context = Context::new(cli.global);
     let command = cli.command.unwrap_or_else(|| Command::Status(status::StatusArgs::default()));
     let result = match command {

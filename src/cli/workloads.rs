@@ -6,11 +6,15 @@ use super::pods::{self, FindPodError, ServedList, namespace_of};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use podstead_api::WORKLOAD_KINDS;
+use podstead_manifest::ObjectKey;
 use podstead_workload::object::WorkloadKind;
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+
+/// Workloads that may be above a pod.
+const MAX_OWNERS: usize = 2;
 
 /// Errors of finding a workload by name, or a pod of it.
 #[derive(Debug, thiserror::Error)]
@@ -145,6 +149,28 @@ pub(super) fn controller_of(pod: &Pod) -> Option<(&str, &str)> {
     let owners = pod.metadata.owner_references.iter().flatten();
     let owner = owners.into_iter().find(|owner| owner.controller == Some(true))?;
     Some((&owner.kind, &owner.name))
+}
+
+/// The workloads above a pod, such as its ReplicaSet and the Deployment of that.
+pub(super) async fn owners_of(client: &Client, pod: &Pod) -> Result<Vec<ObjectKey>, ClientError> {
+    let mut owners = Vec::new();
+    let mut next = controller_of(pod).map(|(kind, name)| (kind.to_owned(), name.to_owned()));
+    // A Deployment or a CronJob is the second one, and nothing owns these.
+    while let (Some((kind, name)), true) = (next.take(), owners.len() < MAX_OWNERS) {
+        let objects = match WorkloadKind::named(&kind) {
+            Some(kind) => list(client, kind, Some(namespace_of(pod))).await?,
+            None => break,
+        };
+        next = objects.iter().find(|object| metadata(object, "name") == name).and_then(controller_in);
+        owners.push(ObjectKey { kind, namespace: namespace_of(pod).to_owned(), name });
+    }
+    Ok(owners)
+}
+
+/// Kind and name of the controller of an object.
+fn controller_in(object: &Value) -> Option<(String, String)> {
+    let owner = object["metadata"]["ownerReferences"].as_array()?.iter().find(|owner| owner["controller"] == true)?;
+    Some((owner["kind"].as_str()?.to_owned(), owner["name"].as_str()?.to_owned()))
 }
 
 /// The pods of a workload, those of its ReplicaSets or Jobs included.

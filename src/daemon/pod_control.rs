@@ -42,13 +42,19 @@ impl PodControl for Control {
         self.order(pod, Order::Start).await
     }
 
-    async fn restart(&self, pod: &DesiredPod) {
+    async fn restart(&self, pod: &DesiredPod) -> Result<(), PodControlError> {
         let name = &pod.full_name;
         if let Some(owner) = owner(&pod.pod, &name.namespace)
             && self.expand.replace_pod(owner, &name.name).await
         {
-            return;
+            return Ok(());
+        }
+        match self.order(pod, Order::Replace).await {
+            // A pod without a worker has no record that could bring it back.
+            Ok(()) | Err(PodControlError::Conflict(_)) => {}
+            Err(error @ PodControlError::Unavailable(_)) => return Err(error),
         }
         self.mux.recreate(pod.uid.clone()).await;
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::phase::WorkPhase;
 use super::pod_worker::PodWorker;
-use super::record::{Halt, RecordError};
+use super::record::{Halt, PodRecord, RecordError};
 use super::services::Services;
 use super::state::Step;
 use podstead_pod::PodUid;
@@ -18,6 +18,8 @@ pub enum Order {
     Stop,
     /// Start a stopped pod.
     Start,
+    /// Record that this incarnation is to be replaced, so that the next daemon replaces it if this one ends before.
+    Replace,
 }
 
 /// Reason why an order was not carried out.
@@ -55,6 +57,7 @@ impl PodWorker {
             let result = match order {
                 Order::Stop => self.halt(services).await,
                 Order::Start => self.start(services).await,
+                Order::Replace => self.record_replacement(services).await,
             };
             // The operator may have gone.
             answer.send(result).ok();
@@ -87,20 +90,36 @@ impl PodWorker {
         Ok(())
     }
 
+    /// Records the incarnation as removed. Its REMOVE follows, from the mux of this daemon or of the next one.
+    async fn record_replacement(&mut self, services: &Arc<Services>) -> Result<(), OrderError> {
+        if self.record.is_removed {
+            return Ok(());
+        }
+        let mut record = self.record.clone();
+        record.is_removed = true;
+        self.write_record(services, record).await
+    }
+
     /// Writes the record with this halt. If that fails, the record in memory stays as it was.
     async fn record_halt(&mut self, services: &Arc<Services>, halt: Option<Halt>) -> Result<(), OrderError> {
-        let before = std::mem::replace(&mut self.record.halt, halt);
-        let (record, paths) = (self.record.clone(), services.paths.clone());
-        let written = tokio::task::spawn_blocking(move || record.write(&paths)).await;
+        let mut record = self.record.clone();
+        record.halt = halt;
+        self.write_record(services, record).await
+    }
+
+    /// Replaces the record on disk, then the one in memory.
+    async fn write_record(&mut self, services: &Arc<Services>, record: PodRecord) -> Result<(), OrderError> {
+        let (written_record, paths) = (record.clone(), services.paths.clone());
+        let written = tokio::task::spawn_blocking(move || written_record.write(&paths)).await;
         let failed = match written {
             Ok(Ok(())) => {
                 self.state.record = Step::Done;
+                self.record = record;
                 return Ok(());
             }
             Ok(Err(error)) => recording_failed(&error),
             Err(error) => error.to_string(),
         };
-        self.record.halt = before;
         Err(OrderError::NotRecorded(failed))
     }
 

@@ -123,7 +123,7 @@ impl Host {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_podstead"));
         command.arg("--socket").arg(self.socket()).args(arguments).stdin(Stdio::null());
-        command.env_remove("PODSTEAD_CONFIG").env_remove("PODSTEAD_SOCKET").env_remove("CLICOLOR_FORCE");
+        command.env_remove("PODSTEAD_CONFIG").env_remove("PODSTEAD_SOCKET").env_remove("CLICOLOR_FORCE").env_remove("COLUMNS");
         command
     }
 
@@ -132,6 +132,11 @@ impl Host {
         let output = self.output(arguments);
         assert!(output.status.success(), "podstead {arguments:?}: {}\n{}", output.status, text(&output.stderr));
         text(&output.stdout)
+    }
+
+    /// Runs a command; returns stdout, whatever its exit code.
+    pub(crate) fn run_any(&self, arguments: &[&str]) -> String {
+        text(&self.output(arguments).stdout)
     }
 
     /// Runs a command; returns its exit code and stderr, and fails when it succeeds.
@@ -229,6 +234,11 @@ impl Host {
 
     /// Publishes how source `manifests` is.
     pub(crate) fn publish_source(&self, problem: Option<&str>, last_error: Option<&str>) {
+        self.publish_source_of(problem, None, last_error);
+    }
+
+    /// Publishes how source `manifests` is, with a problem of this object.
+    pub(crate) fn publish_source_of(&self, problem: Option<&str>, object: Option<ObjectKey>, last_error: Option<&str>) {
         let problems = problem.into_iter().map(|message| Problem {
             severity: Severity::Error,
             code: "unknown-field".into(),
@@ -237,7 +247,7 @@ impl Host {
             field: "spec.hostNetwrok".into(),
             message: message.into(),
             hint: None,
-            object: None,
+            object: object.clone(),
         });
         self.published.publish_source(SourceStatus {
             id: SourceId::new("manifests"),

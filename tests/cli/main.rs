@@ -22,4 +22,5 @@ mod reference;
 mod revisions;
 mod stub;
 mod watches;
+mod width;
 mod workloads;

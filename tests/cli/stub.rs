@@ -390,7 +390,7 @@ impl PodControl for StubOrders {
         self.record("start", pod)
     }
 
-    async fn restart(&self, pod: &DesiredPod) {
-        self.record("restart", pod).ok();
+    async fn restart(&self, pod: &DesiredPod) -> Result<(), PodControlError> {
+        self.record("restart", pod)
     }
 }

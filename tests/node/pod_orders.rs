@@ -79,6 +79,19 @@ fn restarted_pod_is_another_one() {
 }
 
 #[test]
+fn restart_survives_killed_daemon() {
+    let mut host = TestHost::start();
+    host.write_manifest("web.yaml", &web("one"));
+    let mut before = host.wait_running("web");
+    for _ in 0..3 {
+        assert_eq!(host.cli_ok(&["restart", "web", "--no-wait"]), "pod/web-edge-1 is being restarted\n");
+        host.kill_daemon();
+        host.start_daemon();
+        before = host.wait_for_pod("web", "the new pod to run", |pod| pod.uid() != before.uid() && pod.runs("main"));
+    }
+}
+
+#[test]
 fn restart_brings_on_delete_to_update_revision() {
     let host = TestHost::start();
     host.write_manifest("agent.yaml", &daemon_set("one"));

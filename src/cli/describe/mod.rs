@@ -9,6 +9,7 @@ mod writer;
 
 use super::Context;
 use super::client::{Client, ClientError, OWN, Target};
+use super::fold::{fold, terminal_width};
 use super::object_type::{ObjectType, parse_object};
 use super::pods::{PodNamespaceArgs, annotation, find, name_of, namespace_of};
 use super::workloads::{self, metadata};
@@ -126,10 +127,12 @@ async fn run_pod(client: &Client, name: &str, namespace: Option<&str>, color: bo
     let involved = Involved { kind: "Pod", namespace: namespace_of(&pod), name: name_of(&pod), uid };
     let events = events_of(client, involved).await?;
     let problems = problems_of(client, annotation(&pod, SOURCE_ANNOTATION)).await?;
-    let refused: Vec<Problem> = problems.into_iter().filter(|problem| is_refused_edit(problem, &pod)).collect();
+    // Without problems there is no need to ask for the owners.
+    let owners = if problems.is_empty() { Vec::new() } else { workloads::owners_of(client, &pod).await? };
+    let refused: Vec<String> = problems.iter().filter_map(|problem| refused_edit(problem, &pod, &owners)).collect();
     let now = Timestamp::now();
     let mut out = io::stdout().lock();
-    out.write_all(describe(&pod, &refused, now).as_bytes())?;
+    out.write_all(fold(&describe(&pod, &refused, now), terminal_width()).as_bytes())?;
     Ok(write_events(&mut out, &events, now, color)?)
 }
 
@@ -143,7 +146,7 @@ async fn run_workload(client: &Client, kind: WorkloadKind, name: &str, namespace
     let related = workload::related(client, kind, &object, problems.filter(is_refused).collect()).await?;
     let now = Timestamp::now();
     let mut out = io::stdout().lock();
-    out.write_all(workload::describe(kind, &object, &related, now).as_bytes())?;
+    out.write_all(fold(&workload::describe(kind, &object, &related, now), terminal_width()).as_bytes())?;
     Ok(write_events(&mut out, &events, now, color)?)
 }
 
@@ -158,6 +161,15 @@ async fn problems_of(client: &Client, source: Option<&str>) -> Result<Vec<Proble
     }
 }
 
+/// Text of a problem that keeps an edit of the pod, or of a workload above it, from counting.
+fn refused_edit(problem: &Problem, pod: &Pod, owners: &[ObjectKey]) -> Option<String> {
+    if is_refused_edit(problem, pod) {
+        return Some(problem.to_string());
+    }
+    let owner = problem.object.as_ref().filter(|key| problem.severity == Severity::Error && owners.contains(key))?;
+    Some(format!("{}/{}: {problem}", owner.kind, owner.name))
+}
+
 fn is_refused_edit(problem: &Problem, pod: &Pod) -> bool {
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
     let is_this = |key: &ObjectKey| {
@@ -169,7 +181,7 @@ fn is_refused_edit(problem: &Problem, pod: &Pod) -> bool {
 }
 
 /// Everything but the events.
-fn describe(pod: &Pod, refused: &[Problem], now: Timestamp) -> String {
+fn describe(pod: &Pod, refused: &[String], now: Timestamp) -> String {
     let empty_spec = PodSpec::default();
     let empty_status = PodStatus::default();
     let spec = pod.spec.as_ref().unwrap_or(&empty_spec);
@@ -184,7 +196,7 @@ fn describe(pod: &Pod, refused: &[Problem], now: Timestamp) -> String {
     text.field("Revision", annotation(pod, REVISION_ANNOTATION).unwrap_or("<none>"));
     text.field("Manifest", annotation(pod, ORIGIN_ANNOTATION).unwrap_or("<none>"));
     for problem in refused {
-        text.field("Rejected Edit", &problem.to_string());
+        text.field("Rejected Edit", problem);
     }
     workload::controlled_by(&mut text, pod);
     if let Some(created) = pod.metadata.creation_timestamp.as_ref() {

@@ -26,6 +26,7 @@ mod unit;
 mod upstream;
 pub(super) mod users;
 
+use super::fold::{fold, terminal_width};
 use super::{Context, EXIT_FAILED};
 use clap::{Args, ValueEnum};
 use finding::{Finding, Findings};
@@ -108,7 +109,7 @@ pub(super) fn run(args: &DoctorArgs, context: &Context) -> anyhow::Result<ExitCo
     let findings = Findings(findings.collect());
     let mut out = std::io::stdout().lock();
     match args.output {
-        Form::Text => out.write_all(findings.text(context.color()).as_bytes())?,
+        Form::Text => out.write_all(fold(&findings.text(context.color()), terminal_width()).as_bytes())?,
         Form::Json => writeln!(out, "{}", serde_json::to_string_pretty(&findings.json())?)?,
     }
     Ok(if findings.has_problems() { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })

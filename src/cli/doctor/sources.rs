@@ -26,7 +26,7 @@ fn judge(answers: &Answers, now: Timestamp) -> Vec<Finding> {
         if let Some(error) = &status.last_error {
             findings.push(Finding::problem(
                 format!("source {name} ({}) cannot be fetched: {error}", source.spec.location),
-                format!("{read}; its pods keep running at the last accepted revision, changes are not applied"),
+                format!("{read}; changes of its manifests are not applied"),
                 format!("podstead sync {name} --wait retries at once"),
             ));
         }

@@ -90,10 +90,9 @@ pub(crate) async fn run(args: &ClaimsArgs, client: &Client, color: bool) -> anyh
     } else if items.is_empty() {
         say_nothing_found(namespace)?;
     } else {
-        let mut headings =
-            vec!["NAMESPACE", "NAME", "STATUS", "CAPACITY", "USED", "ACCESS MODES", "RECLAIM POLICY", "USED BY", "AGE"];
+        let mut headings = vec!["NAMESPACE", "NAME", "STATUS", "CAPACITY", "USED", "USED BY", "AGE"];
         if format == OutputFormat::Wide {
-            headings.push("SOURCE");
+            headings.extend(["ACCESS MODES", "RECLAIM POLICY", "SOURCE"]);
         }
         let table = Table::new(headings, color);
         let mut table = if args.output.no_headers { table.without_headings() } else { table };
@@ -120,12 +119,12 @@ fn row(claim: &ServedClaim, wide: bool, now: Timestamp) -> Vec<Cell> {
         phase,
         ServedClaim::text(&item["spec"]["resources"]["requests"]["storage"], "<unknown>").into(),
         claim.used().into(),
-        modes.join(",").into(),
-        ServedClaim::text(&annotations[RECLAIM_POLICY_ANNOTATION], "").into(),
         claim.users().into(),
         age_since(created_at, now).into(),
     ];
     if wide {
+        cells.push(modes.join(",").into());
+        cells.push(ServedClaim::text(&annotations[RECLAIM_POLICY_ANNOTATION], "").into());
         cells.push(ServedClaim::text(&annotations[SOURCE_ANNOTATION], "<none>").into());
     }
     cells

@@ -2,6 +2,7 @@
 
 use super::OutputArgs;
 use crate::client::{Client, ClientError, OWN, Target};
+use crate::fold::{fold, terminal_width};
 use crate::output::{OutputFormat, say_nothing_found, write_objects};
 use crate::pods::ServedList;
 use crate::printable::printable;
@@ -52,7 +53,8 @@ pub(super) async fn run(args: &SourcesArgs, client: &Client, color: bool) -> any
     // Beside the table: an error is longer than a line.
     for source in &typed {
         if let Some(error) = &source.status.last_error {
-            writeln!(out, "\n{}: {}", source.metadata.name, printable(error))?;
+            let text = format!("\n{}: {}\n", source.metadata.name, printable(error));
+            out.write_all(fold(&text, terminal_width()).as_bytes())?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -7,6 +7,7 @@ mod upstream;
 use super::client::{Client, OWN, Target};
 use super::doctor::finding::Finding;
 use super::doctor::host_troubles;
+use super::fold::{fold, terminal_width};
 use super::pods::{PodNamespaceArgs, ServedList, list, source_of};
 use super::trouble::gather;
 use super::workloads::{list_all, metadata, pods_meant};
@@ -68,7 +69,7 @@ pub(super) fn run(args: &StatusArgs, context: &Context) -> anyhow::Result<ExitCo
             let report = ask(args, &client, &mut host).await?;
             let now = Timestamp::now();
             let text = match args.output {
-                Form::Text => report.text(now, color),
+                Form::Text => fold(&report.text(now, color), terminal_width()).into_owned(),
                 Form::Json => format!("{}\n", serde_json::to_string_pretty(&json::json(&report, now))?),
             };
             // Durations change each second; another look at the same state is no change.

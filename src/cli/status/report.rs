@@ -197,10 +197,9 @@ fn write_source(text: &mut String, source: &SourceObject, now: Timestamp, color:
     }
     if let Some(error) = &status.last_error {
         writeln!(text, "  {}", Style::Bad.paint(error, color))?;
-        write!(text, "      its pods keep running at the accepted revision")?;
-        match status.next_look_at.filter(|at| *at > now) {
-            Some(at) => writeln!(text, "; next retry in {}", age_since(Some(now), at))?,
-            None => writeln!(text)?,
+        // The error itself says which pods keep running.
+        if let Some(at) = status.next_look_at.filter(|at| *at > now) {
+            writeln!(text, "      next retry in {}", age_since(Some(now), at))?;
         }
     }
     for problem in status.problems.iter().take(MAX_PROBLEMS) {

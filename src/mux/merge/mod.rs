@@ -176,7 +176,8 @@ impl Merge {
     /// Makes another incarnation of a finished pod: REMOVE, then ADD with a new UID (with the same one where the manifest fixes it).
     /// A UID that is not, or no longer, that of a wanted pod changes nothing. Before all sources are ready the request is kept.
     pub fn recreate(&mut self, uid: &PodUid, now: Timestamp, new_uid: NewUid<'_>) -> Applied {
-        if self.told.values().any(|told| told.desired.uid == *uid) {
+        let wanted = self.told.values().map(|told| &told.desired).chain(self.adoptable.values());
+        if wanted.into_iter().any(|desired| desired.uid == *uid) {
             self.recreate.insert(uid.clone());
         }
         self.compare(now, new_uid).into_applied()
@@ -282,7 +283,9 @@ impl Merge {
             None => stamp::desired(full_name, fixed.unwrap_or_else(new_uid), claim, now),
             Some(known) if self.is_reserved(known, &claim.source) => return,
             Some(known)
-                if fixed.as_ref().is_some_and(|fixed| *fixed != known.uid) || self.is_replaced(&known.source, &claim.source) =>
+                if fixed.as_ref().is_some_and(|fixed| *fixed != known.uid)
+                    || self.is_replaced(&known.source, &claim.source)
+                    || self.recreate.contains(&known.uid) =>
             {
                 if !ready {
                     return;

@@ -244,6 +244,18 @@ fn a_finished_pod_is_made_anew_once_when_asked() {
 }
 
 #[test]
+fn adopted_pod_is_recreated_when_sources_are_ready() {
+    let mut before = Bench::new(&["a", "b"], Vec::new());
+    before.set("a", &[("web", "1")]);
+    before.set("b", &[]);
+    let mut after = Bench::new(&["a", "b"], before.records());
+    after.uids = 100;
+    assert_eq!(after.recreate("u1"), [""; 0], "no source was heard");
+    assert_eq!(after.set("b", &[]), ["Add b -"]);
+    assert_eq!(after.set("a", &[("web", "1")]), ["Remove a web 1 u1", "Add a web 1 u101"]);
+}
+
+#[test]
 fn a_pod_that_moves_to_another_file_is_updated_and_one_that_moves_down_is_not() {
     let mut bench = Bench::new(&["a"], Vec::new());
     bench.set("a", &[("web", "1")]);

@@ -102,3 +102,20 @@ async fn stopped_pod_is_removed_with_its_manifest() {
     assert!(host.statuses.get(&web.uid).is_none());
     assert!(matches!(host.order(&web.uid, Order::Start).await, Err(OrderError::Gone)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn recorded_replacement_outlives_the_daemon() {
+    let mut host = Host::new().await;
+    let web = pod("web", ONE);
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    host.order(&web.uid, Order::Replace).await.unwrap();
+    assert_eq!(host.running(&web.uid), ["web/1"], "the mux removes it, in its order");
+    host.order(&web.uid, Order::Replace).await.unwrap();
+    // The daemon dies before the mux said anything.
+    host.kill_daemon();
+    host.start_daemon().await;
+    host.run(60).await;
+    assert_eq!(host.running(&web.uid), [""; 0]);
+    assert!(host.statuses.get(&web.uid).is_none());
+}
