@@ -20,6 +20,7 @@ mod image;
 mod import;
 mod job;
 mod kubeconfig;
+mod kustomize;
 mod logs;
 mod network;
 mod object_type;
@@ -140,6 +141,8 @@ enum Command {
     Sync(sync::SyncArgs),
     /// Show the objects that a host would get from manifests
     Render(render::RenderArgs),
+    /// Print what a kustomization builds, as kubectl does
+    Kustomize(kustomize::KustomizeArgs),
     /// Show the accepted revisions of a source
     History(history::HistoryArgs),
     /// Compare the revision in force with an earlier one
@@ -209,6 +212,7 @@ pub fn main() -> ExitCode {
         Command::Validate(args) => validate::run(&args, &context),
         Command::Sync(args) => sync::run(&args, &context),
         Command::Render(args) => render::run(&args, &context),
+        Command::Kustomize(args) => kustomize::run(&args, &context),
         Command::History(args) => history::run(&args, &context),
         Command::Diff(args) => diff::run(&args, &context),
         Command::Rollback(args) => rollback::run(&args, &context),

@@ -231,11 +231,11 @@ impl Hooks {
     pub(super) fn apply_ended(&mut self, services: &Services, definition: &PodDefinition, runs: &mut Runs) {
         for ended in self.take_ended() {
             if let Err(why) = &ended.result {
-                let (reason, hook) = match ended.kind {
-                    HookKind::PostStart => ("FailedPostStartHook", "PostStartHook"),
-                    HookKind::PreStop => ("FailedPreStopHook", "PreStopHook"),
+                let (reason, message) = match ended.kind {
+                    HookKind::PostStart => ("FailedPostStartHook", format!("PostStartHook failed: {why}")),
+                    HookKind::PreStop => ("FailedPreStopHook", format!("PreStopHook failed: {why}")),
                 };
-                record_failure(services, definition, &ended.container, reason, &format!("{hook} failed: {why}"));
+                record_failure(services, definition, &ended.container, reason, &message);
             }
             runs.hook_ended(&ended);
         }

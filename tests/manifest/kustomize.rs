@@ -128,3 +128,27 @@ fn a_kustomization_alone_is_not_built() {
         assert!(text.contains("only the kustomization.yaml of a directory or git source is built"), "{text}");
     }
 }
+
+#[test]
+fn kustomize_prints_what_kubectl_prints() {
+    let repository = Path::new(REPOSITORY);
+    for overlay in ["manifests/kustomize/overlays/shop-1", "manifests/kustomize/overlays/shop-2"] {
+        let ours = podstead(repository, &["kustomize", overlay]);
+        let theirs = Command::new("kubectl").current_dir(repository).args(["kustomize", overlay]).output().unwrap();
+        assert_eq!(texts(&ours), (std::str::from_utf8(&theirs.stdout).unwrap(), ""), "{overlay}");
+        assert!(ours.status.success() && theirs.status.success());
+    }
+}
+
+#[test]
+fn kustomize_names_file_and_line_of_fault() {
+    let copy = example();
+    edit(&copy, "overlays/shop-1/kustomization.yaml", "resources:", "resourcess:");
+    let output = podstead(copy.path(), &["kustomize", "overlays/shop-1"]);
+    let (stdout, stderr) = texts(&output);
+    assert_eq!((output.status.code(), stdout), (Some(1), ""));
+    assert!(stderr.starts_with("overlays/shop-1/kustomization.yaml:"), "{stderr}");
+    let output = podstead(copy.path(), &["kustomize", "."]);
+    let (_, stderr) = texts(&output);
+    assert_eq!((output.status.code(), stderr), (Some(1), "podstead: . contains no kustomization.yaml\n"));
+}

@@ -15,7 +15,8 @@ fn fork_bomb_ends_at_the_limit_of_its_pod() {
     let host = TestHost::start_with("podPidsLimit: 50\n");
     host.write_manifest("other.yaml", &pod("other", BUSYBOX, &[], &[Container::new("main", FOREVER, &[])]));
     host.wait_running("other");
-    let bomb = "bomb() { bomb | bomb & }; trap '' TERM; while :; do bomb 2>/dev/null; usleep 100000; done";
+    // A shell ends when it cannot fork: the container's process is another one.
+    let bomb = "bomb() { bomb | bomb & }; trap '' TERM; (while :; do bomb; sleep 1000000 & done) 2>/dev/null & exec sleep 1000000";
     host.write_manifest("web.yaml", &pod("web", BUSYBOX, &["restartPolicy: Never"], &[Container::new("main", bomb, &[])]));
     let running = host.wait_running("web");
     let pid = host.container_pid(&running, "main");
