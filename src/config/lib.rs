@@ -67,6 +67,8 @@ pub struct Config {
     pub api: ApiConfig,
     /// Registries that are not reached the default way; hosts are unique.
     pub registries: Vec<RegistryConfig>,
+    /// Credentials in their usual places are used, too.
+    pub default_auth_files: bool,
     /// File with age identities, for manifests that SOPS has encrypted.
     pub age_key_file: Option<PathBuf>,
     /// Sysctls that pods may set in addition to the safe ones.

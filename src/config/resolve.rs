@@ -100,6 +100,7 @@ impl WrittenConfig {
             api_socket_group: self.api_socket_group.clone(),
             api: self.api.resolve(&check)?,
             registries: registries(&check, &self.registries)?,
+            default_auth_files: self.default_auth_files.unwrap_or(true),
             allowed_unsafe_sysctls: AllowedSysctls::parse(&self.allowed_unsafe_sysctls)
                 .map_err(|(index, problem)| check.invalid(&format!("allowedUnsafeSysctls[{index}]"), problem))?,
             age_key_file: self.age_key_file.as_deref().map(|file| check.file("ageKeyFile", file)).transpose()?,
@@ -218,7 +219,7 @@ mod tests {
     fn what_show_prints_is_read_back_as_the_same() {
         let config = load(&with_head(
             "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\nageKeyFile: /k\nallowedUnsafeSysctls: [kernel.msg*]\napiSocketGroup: adm\n\
-             minimumPullRate: 2Ki\n\
+             minimumPullRate: 2Ki\ndefaultAuthFiles: false\n\
              registries: [{host: registry.lan:5000, http: true, tokenServers: ['auth.lan:5001']}]\nwebhook: {address: '::', port: 8085, secretFile: /s}\n\
              images: {limits: {entries: 9, fileSize: 2Gi}, reserve: {storagePercent: 0, storageAtLeast: 1Gi}}\n\
              userNamespaces: {firstId: 655360, maxPods: 10}\nnetwork: {ipv4Range: 10.9.0.0/24, ipv6Range: 'fd00:9::/64'}\n\

@@ -80,6 +80,10 @@ pub struct WrittenConfig {
     /// credentials are its `imagePullSecrets`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub registries: Vec<RegistryConfig>,
+    /// Also use credentials for registries in their usual places: the systemd credential `registry-auth.json`, `/etc/podstead/auth.json`, and what
+    /// `podman login` and `docker login` write for root. Default: true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_auth_files: Option<bool>,
     /// File with age identities, for manifests encrypted with SOPS; mode 0600. Default: only the systemd credential `podstead.age-key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_key_file: Option<PathBuf>,
@@ -222,6 +226,7 @@ impl WrittenConfig {
             api_socket_group: config.api_socket_group.clone(),
             api: WrittenApi::of(&config.api),
             registries: config.registries.clone(),
+            default_auth_files: Some(config.default_auth_files),
             allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.patterns().to_vec(),
             age_key_file: config.age_key_file.clone(),
             max_parallel_layer_pulls: Some(config.max_parallel_layer_pulls),

@@ -28,7 +28,7 @@ use podstead_config::{Config, sharing};
 use podstead_container::cgroup::Cgroups;
 use podstead_container::protocol::LogLimits;
 use podstead_expand::{ExpandLinks, ExpandTask, Observations};
-use podstead_image::{ImageStore, ImageStoreConfig};
+use podstead_image::{ImageStore, ImageStoreConfig, default_auth_files};
 use podstead_mux::{self as mux, Merge, MuxTask, ObjectView, SourcesReady};
 use podstead_network::{BuiltinNetwork, CniLinks, CniNetwork, HostOrLoopback, NetworkLinks, PolicySource, host_ips};
 use podstead_pod::objects::FingerprintKey;
@@ -452,6 +452,7 @@ fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>)
     make_directory(&config.preload, 0o755)?;
     let store = ImageStoreConfig {
         registries: config.registries.clone(),
+        auth_files: if config.default_auth_files { default_auth_files() } else { Vec::new() },
         preload: Some(config.preload.clone()),
         limits: config.images.limits,
         reserve: config.images.reserve,

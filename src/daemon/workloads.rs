@@ -61,8 +61,10 @@ impl TemplateImages for StoreImages {
             spec: Some(PodSpec { image_pull_secrets: Some(references), ..PodSpec::default() }),
             status: None,
         };
-        let (secrets, _) = pull_secrets::find(&pod, self.objects.get().seen_by(source));
-        let secrets = PullSecrets::new(&secrets);
+        let objects = self.objects.get();
+        let (secrets, _) = pull_secrets::find(&pod, objects.seen_by(source));
+        let of_host = objects.sharing().uses_registry_credentials(source);
+        let secrets = PullSecrets::new(&secrets).with_host_credentials(of_host);
         if policy == PullPolicy::IfNotPresent {
             match self.images.ensure(image, PullPolicy::Never, &secrets).await {
                 Ok(_) => return Ok(()),

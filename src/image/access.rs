@@ -2,7 +2,7 @@
 //!
 //! An image that was imported, or pulled without a pod's Secret, is every pod's. One that was pulled with Secrets belongs to pods that have
 //! one of these: the Secret of that name, whatever it holds now (so that a rotated password stops no pod when there is no network), or
-//! one with the same credentials. For any other pod the registry is asked, with what that pod has.
+//! one with the same credentials. One that was pulled with credentials of this host is every pod's that may use these. For any other pod the registry is asked, with what that pod has.
 
 use podstead_pod::objects::{FingerprintKey, Fingerprinting};
 use podstead_runtime::credentials::Credentials;
@@ -47,45 +47,64 @@ impl SecretUse {
 
 /// The Secrets that give access to a reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(super) struct Access(
-    /// Secrets that pulled it; none means that it is every pod's.
-    Vec<SecretUse>,
-);
+pub(super) struct Access {
+    /// Secrets that pulled it; none means that it is every pod's, unless credentials of this host pulled it.
+    #[serde(default, rename = "access", skip_serializing_if = "Vec::is_empty")]
+    secrets: Vec<SecretUse>,
+    /// Credentials of this host pulled it: it is every pod's that may use them.
+    #[serde(default, rename = "host_credentials", skip_serializing_if = "std::ops::Not::not")]
+    of_host: bool,
+}
+
+/// What a pod may pull with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Means {
+    /// Its Secrets for an image.
+    pub(super) secrets: Vec<SecretUse>,
+    /// It may use the credentials of this host.
+    pub(super) of_host: bool,
+}
 
 impl Access {
     /// Every pod's.
     pub(super) const fn open() -> Self {
-        Self(Vec::new())
+        Self { secrets: Vec::new(), of_host: false }
+    }
+
+    /// Of pods that may use the credentials of this host.
+    pub(super) const fn with_host_credentials() -> Self {
+        Self { secrets: Vec::new(), of_host: true }
     }
 
     /// Of pods with this Secret.
     pub(super) fn with(secret: SecretUse) -> Self {
-        Self(vec![secret])
+        Self { secrets: vec![secret], of_host: false }
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.0.is_empty()
+        self.secrets.is_empty() && !self.of_host
     }
 
-    /// Returns true if a pod with these Secrets may use it.
-    pub(super) fn allows(&self, secrets: &[SecretUse]) -> bool {
-        self.is_open() || self.0.iter().any(|known| secrets.iter().any(|secret| known.is_as_good_as(secret)))
+    /// Returns true if a pod with these means may use it.
+    pub(super) fn allows(&self, means: &Means) -> bool {
+        let has_secret = || self.secrets.iter().any(|known| means.secrets.iter().any(|secret| known.is_as_good_as(secret)));
+        self.is_open() || (self.of_host && means.of_host) || has_secret()
     }
 
     /// Allows also what `other` allows; whether that is more.
     pub(super) fn widen(&mut self, other: &Access) -> bool {
         let before = self.clone();
         if self.is_open() || other.is_open() {
-            self.0.clear();
+            *self = Self::open();
         } else {
+            self.of_host |= other.of_host;
             let is_new =
-                |known: &SecretUse| !other.0.iter().any(|new| (&new.namespace, &new.name) == (&known.namespace, &known.name));
-            if other.0.iter().any(|new| !self.0.contains(new)) {
-                self.0.retain(is_new);
-                self.0.extend(other.0.iter().cloned());
-                let surplus = self.0.len().saturating_sub(SECRETS_MAX);
-                self.0.drain(..surplus);
+                |known: &SecretUse| !other.secrets.iter().any(|new| (&new.namespace, &new.name) == (&known.namespace, &known.name));
+            if other.secrets.iter().any(|new| !self.secrets.contains(new)) {
+                self.secrets.retain(is_new);
+                self.secrets.extend(other.secrets.iter().cloned());
+                let surplus = self.secrets.len().saturating_sub(SECRETS_MAX);
+                self.secrets.drain(..surplus);
             }
         }
         *self != before
@@ -104,6 +123,23 @@ mod tests {
         )
     }
 
+    fn having(secrets: &[SecretUse]) -> Means {
+        Means { secrets: secrets.to_vec(), of_host: false }
+    }
+
+    #[test]
+    fn image_of_host_credentials_needs_them() {
+        let host = Means { of_host: true, ..Means::default() };
+        let mut access = Access::with_host_credentials();
+        assert!(access.allows(&host) && !access.allows(&having(&[])) && !access.is_open());
+        assert!(access.widen(&Access::with(secret("a", "one"))));
+        assert!(access.allows(&host) && access.allows(&having(&[secret("a", "one")])) && !access.allows(&having(&[])));
+        let text = serde_json::to_string(&access).unwrap();
+        assert_eq!(serde_json::from_str::<Access>(&text).unwrap(), access);
+        assert!(access.widen(&Access::open()) && access.allows(&having(&[])));
+        assert!(serde_json::from_str::<Access>(r#"{"access":[]}"#).unwrap().is_open(), "of an older version");
+    }
+
     #[test]
     fn secret_of_a_restricted_source_is_not_anothers_of_that_name() {
         let credentials = |password: &str| Credentials::Password("me".into(), password.into());
@@ -113,21 +149,21 @@ mod tests {
             SecretUse::of(&login, &FingerprintKey::new([1; 32]))
         };
         let access = Access::with(of(None, "one"));
-        assert!(access.allows(&[of(None, "rotated")]));
-        assert!(!access.allows(&[of(Some("apps"), "forged")]));
-        assert!(!Access::with(of(Some("apps"), "one")).allows(&[of(Some("other"), "forged")]));
-        assert!(access.allows(&[of(Some("apps"), "one")]), "the same credentials");
+        assert!(access.allows(&having(&[of(None, "rotated")])));
+        assert!(!access.allows(&having(&[of(Some("apps"), "forged")])));
+        assert!(!Access::with(of(Some("apps"), "one")).allows(&having(&[of(Some("other"), "forged")])));
+        assert!(access.allows(&having(&[of(Some("apps"), "one")])), "the same credentials");
     }
 
     #[test]
     fn an_image_pulled_with_a_secret_is_of_pods_with_that_secret_or_its_credentials() {
         let access = Access::with(secret("a", "one"));
-        assert!(access.allows(&[secret("b", "x"), secret("a", "one")]));
-        assert!(access.allows(&[secret("a", "rotated")]), "the same Secret");
-        assert!(access.allows(&[secret("b", "one")]), "the same credentials");
-        assert!(!access.allows(&[secret("b", "other")]));
-        assert!(!access.allows(&[]));
-        assert!(Access::open().allows(&[]));
+        assert!(access.allows(&having(&[secret("b", "x"), secret("a", "one")])));
+        assert!(access.allows(&having(&[secret("a", "rotated")])), "the same Secret");
+        assert!(access.allows(&having(&[secret("b", "one")])), "the same credentials");
+        assert!(!access.allows(&having(&[secret("b", "other")])));
+        assert!(!access.allows(&having(&[])));
+        assert!(Access::open().allows(&having(&[])));
     }
 
     #[test]
@@ -135,21 +171,21 @@ mod tests {
         let mut access = Access::with(secret("a", "one"));
         assert!(!access.widen(&Access::with(secret("a", "one"))));
         assert!(access.widen(&Access::with(secret("b", "two"))));
-        assert!(access.allows(&[secret("a", "one")]) && access.allows(&[secret("c", "two")]));
+        assert!(access.allows(&having(&[secret("a", "one")])) && access.allows(&having(&[secret("c", "two")])));
         assert!(access.widen(&Access::with(secret("a", "rotated"))), "the newer credentials count");
-        assert!(access.allows(&[secret("c", "rotated")]) && !access.allows(&[secret("c", "one")]));
+        assert!(access.allows(&having(&[secret("c", "rotated")])) && !access.allows(&having(&[secret("c", "one")])));
         for number in 0..100 {
             access.widen(&Access::with(secret(&format!("s{number}"), &number.to_string())));
         }
-        assert_eq!(access.0.len(), SECRETS_MAX);
-        assert!(access.widen(&Access::open()) && access.allows(&[]));
+        assert_eq!(access.secrets.len(), SECRETS_MAX);
+        assert!(access.widen(&Access::open()) && access.allows(&having(&[])));
         assert!(!access.widen(&Access::with(secret("a", "one"))) && access.is_open());
     }
 
     #[test]
     fn what_is_remembered_says_nothing_of_the_credentials() {
         let text = serde_json::to_string(&Access::with(secret("a", "hunter2"))).unwrap();
-        assert!(text.starts_with("[{") && !text.contains("hunter2"), "{text}");
+        assert!(text.starts_with("{\"access\":[{") && !text.contains("hunter2"), "{text}");
         assert_eq!(serde_json::from_str::<Access>(&text).unwrap(), Access::with(secret("a", "hunter2")));
     }
 }

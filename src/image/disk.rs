@@ -1,6 +1,6 @@
 //! The store on disk and its index in memory, kept in step. Everything here blocks.
 
-use super::access::{Access, SecretUse};
+use super::access::{Access, Means};
 use super::collect::plan::{self, Amount, Candidate, Content, Goal, Plan};
 use super::collect::{Root, RootTarget};
 use super::commit::{self, CommitError, NewImage};
@@ -211,9 +211,9 @@ impl Disk {
         Ok(self.index().allow(&self.layout, reference, target, access)?)
     }
 
-    /// Returns true if a pod with these Secrets may use the image that is present.
-    pub(super) fn is_allowed(&self, reference: &Reference, secrets: &[SecretUse]) -> bool {
-        self.index().records(reference).any(|record| record.access.allows(secrets))
+    /// Returns true if a pod with these means may use the image that is present.
+    pub(super) fn is_allowed(&self, reference: &Reference, means: &Means) -> bool {
+        self.index().records(reference).any(|record| record.access.allows(means))
     }
 
     /// Returns true if a complete image with this manifest is present.

@@ -148,6 +148,6 @@ pub(super) struct RefRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) by_hand_at: Option<Timestamp>,
     /// Access of pods without asking the registry.
-    #[serde(default, skip_serializing_if = "Access::is_open")]
+    #[serde(flatten)]
     pub(super) access: Access,
 }

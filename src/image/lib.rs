@@ -40,6 +40,7 @@ pub use collect::{CollectionConfig, ImageRoots, Root, RootTarget};
 pub use disk::StoreError;
 pub use limits::Limits;
 pub use podstead_pod::containers::PullPolicy;
+pub use registry::login::default_auth_files;
 pub use registry_config::RegistryConfig;
 pub use space::Reserve;
 pub use store::{ImageStore, ImageStoreConfig};

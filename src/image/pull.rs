@@ -11,9 +11,9 @@ use super::explain::{explain, is_for_want_of_space};
 use super::fetch::{FetchError, FetchedLayer, Fetcher, WantedLayer};
 use super::layer::{Bounds, StagedLayer};
 use super::platform;
-use super::registry::{RegistryError, Who};
+use super::registry::{HostLogin, RegistryError, Who};
 use super::room::{self, Part, RoomError};
-use super::transfer::{BlobKey, Joined, LONGEST_WAIT, chance, pause};
+use super::transfer::{BlobKey, Joined, LONGEST_WAIT, TransferError, chance, pause};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
@@ -89,14 +89,33 @@ impl PullError {
         }
     }
 
+    /// Returns true if other credentials may succeed.
+    fn is_about_access(&self) -> bool {
+        match self {
+            Self::Registry(error) | Self::Layer { source: FetchError::Transfer(TransferError::Registry(error)), .. } => {
+                error.is_about_access()
+            }
+            Self::Layer { .. } | Self::Document(_) | Self::Digest { .. } | Self::Platform { .. } => false,
+            Self::Room(_) | Self::Commit(_) | Self::Stopped => false,
+        }
+    }
+
     /// Returns true if another attempt would fetch and refuse the same.
     fn is_refusal(&self) -> bool {
         matches!(self, Self::Layer { source: FetchError::Layer(error), .. } if error.is_refusal())
     }
 }
 
-/// A reference, and the credentials of the pod that asks for it.
-type Asked = (String, Vec<Login>);
+/// A reference, and what the pod that asks for it may pull with.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Asked {
+    /// The reference.
+    pub(super) reference: String,
+    /// Credentials of the pod, in the order in which they are tried.
+    pub(super) logins: Vec<Login>,
+    /// Those of this host may be used, too.
+    pub(super) of_host: bool,
+}
 
 type Waiting = Shared<BoxFuture<'static, Result<(), PullFailure>>>;
 
@@ -123,6 +142,34 @@ struct MissingLayer {
     descriptor: Descriptor,
 }
 
+/// Failures of a pull, one for each of the credentials.
+#[derive(Debug, Default)]
+struct Failures {
+    reasons: Vec<(String, String)>,
+    /// Credentials of this host that could not be read.
+    problems: Vec<String>,
+    /// There are credentials of this host that the pod may not use.
+    kept_back: bool,
+}
+
+impl Failures {
+    fn add(&mut self, with: &str, error: &PullError) {
+        self.reasons.push((with.to_owned(), explain(error)));
+    }
+
+    fn end(self, named: bool, unreachable: bool) -> PullFailure {
+        let named = named || self.reasons.len() > 1;
+        let told = |(with, reason): (String, String)| if named { format!("with {with}: {reason}") } else { reason };
+        let mut reasons: Vec<String> = self.reasons.into_iter().map(told).collect();
+        reasons.extend(self.problems);
+        if self.kept_back && !unreachable {
+            let hint = "credentials of this host are not for this source (allow.registryCredentials of the source is not set)";
+            reasons.push(hint.to_owned());
+        }
+        PullFailure { reason: reasons.join("; "), unreachable }
+    }
+}
+
 /// A pull under way; however it ends, the next one to ask begins a new one.
 struct Running<'a> {
     puller: &'a Puller,
@@ -140,17 +187,11 @@ impl Puller {
         Self { disk, fetcher, collector, running: Mutex::default(), fingerprint_key }
     }
 
-    /// Makes `reference` name what its registry says it is, and that image whole. `written` is how it was written. The credentials are
-    /// tried in their order, then those of the configuration.
-    pub(super) async fn pull(
-        self: &Arc<Self>,
-        reference: &Reference,
-        written: &str,
-        logins: Vec<Login>,
-    ) -> Result<(), PullFailure> {
+    /// Makes `reference` name what its registry says it is, and that image whole. `written` is how it was written. The credentials of the pod are
+    /// tried in their order, then those of this host.
+    pub(super) async fn pull(self: &Arc<Self>, reference: &Reference, written: &str, key: Asked) -> Result<(), PullFailure> {
         let pull = {
             let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            let key = (reference.to_string(), logins);
             match running.get(&key) {
                 Some(pull) => pull.clone(),
                 None => {
@@ -167,9 +208,9 @@ impl Puller {
         let (done, end) = oneshot::channel();
         let puller = Arc::clone(self);
         tokio::spawn(async move {
-            let logins = asked.1.clone();
+            let of_pod = asked.clone();
             let running = Running { puller: &puller, key: asked };
-            let result = puller.try_each(&reference, &written, logins).await;
+            let result = puller.try_each(&reference, &written, of_pod).await;
             drop(running);
             // A waiter may close the store once it learns of the end.
             drop(puller);
@@ -180,30 +221,50 @@ impl Puller {
         end.map(move |result| result.unwrap_or_else(|_| stopped())).boxed().shared()
     }
 
-    /// Tries the credentials of the pod, then those of the configuration if there are some. Without any, nobody's are tried only if the
-    /// pod has none for this image, as the kubelet does.
-    async fn try_each(&self, reference: &Reference, written: &str, logins: Vec<Login>) -> Result<(), PullFailure> {
-        let of_host = logins.is_empty() || self.fetcher.registry.has_credentials(reference.host());
-        let has_logins = !logins.is_empty();
-        let of_pod = logins.into_iter().map(Some);
-        let mut reasons: Vec<String> = Vec::new();
-        for login in of_pod.chain(of_host.then_some(None)) {
-            let access = login.as_ref().map_or(Access::open(), |login| Access::with(SecretUse::of(login, &self.fingerprint_key)));
-            let with = login.as_ref().map_or("the configuration".to_owned(), |login| format!("Secret {}", login.name()));
-            let who = login.map_or(Who::Host, |login| Who::Pod(login.credentials));
-            let mut result = self.attempt(reference, &who, written, access.clone()).await;
-            if result.as_ref().is_err_and(|error| is_for_want_of_space(error)) && self.collector.recover().await {
-                result = self.attempt(reference, &who, written, access).await;
-            }
+    /// Tries the credentials of the pod, then those of this host. Without any, nobody's are tried only if the pod has none for this image, as the
+    /// kubelet does.
+    async fn try_each(&self, reference: &Reference, written: &str, asked: Asked) -> Result<(), PullFailure> {
+        let (has_logins, mut failures) = (!asked.logins.is_empty(), Failures::default());
+        for login in asked.logins {
+            let access = Access::with(SecretUse::of(&login, &self.fingerprint_key));
+            let with = format!("Secret {}", login.name());
+            let result = self.attempt_with_room(reference, &Who::Pod(login.credentials), written, access).await;
             let Err(error) = result else { return Ok(()) };
-            let reason = explain(&error);
-            reasons.push(if has_logins { format!("with {with}: {reason}") } else { reason });
+            failures.add(&with, &error);
             // The other credentials would fail in the same way.
             if error.is_unreachable() {
-                return Err(PullFailure { reason: reasons.join("; "), unreachable: true });
+                return Err(failures.end(true, true));
             }
         }
-        Err(PullFailure { reason: reasons.join("; "), unreachable: false })
+        let of_host = self.fetcher.registry.host_logins(reference).await;
+        let mut logins = of_host.logins;
+        if !asked.of_host {
+            failures.kept_back = !logins.is_empty();
+            logins.clear();
+        } else {
+            failures.problems = of_host.problems;
+        }
+        if !has_logins {
+            logins.push(HostLogin::Nobody);
+        }
+        for login in logins {
+            let access = if login == HostLogin::Nobody { Access::open() } else { Access::with_host_credentials() };
+            let result = self.attempt_with_room(reference, &Who::Host(login.clone()), written, access).await;
+            let Err(error) = result else { return Ok(()) };
+            failures.add(&login.to_string(), &error);
+            if !error.is_about_access() {
+                return Err(failures.end(has_logins, error.is_unreachable()));
+            }
+        }
+        Err(failures.end(has_logins, false))
+    }
+
+    async fn attempt_with_room(&self, reference: &Reference, who: &Who, written: &str, access: Access) -> Result<(), PullError> {
+        let result = self.attempt(reference, who, written, access.clone()).await;
+        if result.as_ref().is_err_and(|error| is_for_want_of_space(error)) && self.collector.recover().await {
+            return self.attempt(reference, who, written, access).await;
+        }
+        result
     }
 
     async fn attempt(&self, reference: &Reference, who: &Who, written: &str, access: Access) -> Result<(), PullError> {

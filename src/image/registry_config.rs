@@ -4,6 +4,9 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+/// Longest name of a credential helper.
+pub(crate) const HELPER_NAME_MAX: usize = 64;
+
 /// Access to one registry. A registry without an entry is accessed over https, without credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -22,9 +25,12 @@ pub struct RegistryConfig {
     /// File with the password or token; a final newline is ignored. Read at each pull.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_file: Option<PathBuf>,
-    /// A `config.json` as `docker login` writes it, with an entry for this host. Read at each pull.
+    /// A `config.json` as `docker login` writes it, or an `auth.json` of `podman login`, with an entry for this host. Read at each pull.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth_file: Option<PathBuf>,
+    /// Name of a credential helper: `ecr-login` for the program `docker-credential-ecr-login` in `/usr/libexec/podstead`, `/usr/local/bin` or `/usr/bin`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credential_helper: Option<String>,
     /// Further hosts that may get this registry's credentials to issue tokens, with the port unless it is 443: `auth.lan`, `auth.lan:5001`. The
     /// registry's own host is always allowed, and so are the known hosts of Docker Hub and other public registries. With `http: true` they may be accessed
     /// over plain http, too.
@@ -33,9 +39,14 @@ pub struct RegistryConfig {
 }
 
 impl RegistryConfig {
+    /// Returns true if the entry has credentials.
+    pub(crate) fn has_credentials(&self) -> bool {
+        self.username.is_some() || self.auth_file.is_some() || self.credential_helper.is_some()
+    }
+
     /// The problem of the entry, or `None`.
     pub fn problem(&self) -> Option<String> {
-        let Self { host, http, ca_file, username, password_file, auth_file, token_servers } = self;
+        let Self { host, http, ca_file, username, password_file, auth_file, credential_helper, token_servers } = self;
         let as_reference = format!("{host}/x").parse::<podstead_container::reference::Reference>();
         if !as_reference.is_ok_and(|reference| reference.host() == host) {
             return Some(format!(
@@ -48,6 +59,17 @@ impl RegistryConfig {
         if username.is_some() && auth_file.is_some() {
             return Some(format!("registry {host}: username and authFile must not both be set"));
         }
+        if let Some(name) = credential_helper {
+            if username.is_some() || auth_file.is_some() {
+                return Some(format!("registry {host}: credentialHelper cannot be set with username or authFile"));
+            }
+            if !is_helper_name(name) {
+                return Some(format!(
+                    "registry {host}: credentialHelper {name:?} is not a name of lower-case letters, digits and - (ecr-login for \
+                     docker-credential-ecr-login)"
+                ));
+            }
+        }
         if *http && ca_file.is_some() {
             return Some(format!("registry {host}: caFile cannot be used with http"));
         }
@@ -59,6 +81,12 @@ impl RegistryConfig {
         let relative = [ca_file, password_file, auth_file].into_iter().flatten().find(|path| !path.is_absolute());
         relative.map(|path| format!("registry {host}: path {path:?} is not absolute"))
     }
+}
+
+/// Reports whether the text can be the name of a credential helper.
+pub(crate) fn is_helper_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !name.is_empty() && name.len() <= HELPER_NAME_MAX && name.chars().all(is_part)
 }
 
 /// Reports whether the text is a host with or without a port, and nothing else.
@@ -85,6 +113,8 @@ mod tests {
             (r#"{"host":"r.lan/path"}"#, "is not a host"),
             (r#"{"host":"r.lan","username":"u"}"#, "must be set together"),
             (r#"{"host":"r.lan","username":"u","passwordFile":"/p","authFile":"/a"}"#, "must not both be set"),
+            (r#"{"host":"r.lan","credentialHelper":"../x"}"#, "is not a name of"),
+            (r#"{"host":"r.lan","credentialHelper":"x","authFile":"/a"}"#, "cannot be set with"),
             (r#"{"host":"r.lan","http":true,"caFile":"/c"}"#, "cannot be used with http"),
             (r#"{"host":"r.lan","caFile":"c"}"#, "not absolute"),
             (r#"{"host":"r.lan","tokenServers":["https://auth.lan"]}"#, "token server"),

@@ -1,14 +1,15 @@
 //! The image store for other modules: [`ImageService`] over disk and registries.
 
-use super::access::SecretUse;
+use super::access::{Means, SecretUse};
 use super::collect::{CollectionConfig, Collector, ImageRoots, PreloadedImages};
 use super::disk::{Disk, StoreError};
 use super::explain::{explain, is_for_want_of_space};
 use super::fetch::Fetcher;
 use super::limits::Limits;
 use super::preload::{Busy, Preload, Preloading};
-use super::pull::Puller;
+use super::pull::{Asked, Puller};
 use super::rate::MinimumRate;
+use super::registry::login::{HELPER_DIRECTORIES, Logins};
 use super::registry::{Registries, Registry};
 use super::registry_config::RegistryConfig;
 use super::slots::{SlotLimits, Slots};
@@ -42,6 +43,10 @@ const UNPACKERS: usize = 3;
 pub struct ImageStoreConfig {
     /// Registries that are not reached the default way.
     pub registries: Vec<RegistryConfig>,
+    /// Files with credentials for registries, as `podman login` and `docker login` write them; an earlier one is tried first.
+    pub auth_files: Vec<PathBuf>,
+    /// Directories of credential helpers; an earlier one is looked at first.
+    pub helper_directories: Vec<PathBuf>,
     /// Archives in this directory are imported; `None` for no such directory.
     pub preload: Option<PathBuf>,
     /// Limits of one image.
@@ -68,6 +73,8 @@ impl Default for ImageStoreConfig {
         let (stall_timeout, fingerprint_key) = (Duration::from_secs(30), FingerprintKey::new([0; 32]));
         Self {
             registries: Vec::new(),
+            auth_files: Vec::new(),
+            helper_directories: HELPER_DIRECTORIES.map(PathBuf::from).to_vec(),
             preload: None,
             limits: Limits::default(),
             reserve: Reserve::default(),
@@ -109,7 +116,8 @@ impl ImageStore {
         }
         let disk = Arc::new(disk);
         let progress = broadcast::Sender::new(PROGRESS_QUEUE);
-        let registry: Arc<dyn Registry> = Arc::new(Registries::new(&config.registries, config.stall_timeout));
+        let logins = Logins::new(&config.auth_files, config.helper_directories.clone());
+        let registry: Arc<dyn Registry> = Arc::new(Registries::new(&config.registries, config.stall_timeout, logins));
         let total = config.parallel_layers.max(1);
         let setup = Setup {
             registry: Arc::clone(&registry),
@@ -206,7 +214,8 @@ impl ImageStore {
         }
         let logins = secrets.logins(reference);
         let no_login = if logins.is_empty() { secrets.explain_no_login(reference) } else { None };
-        match (self.puller.pull(reference, written, logins).await, present) {
+        let asked = Asked { reference: reference.to_string(), logins, of_host: secrets.may_use_host_credentials() };
+        match (self.puller.pull(reference, written, asked).await, present) {
             (Ok(()), _) => {
                 let (_, image) = self.disk.find(reference).ok_or_else(|| failed("it was removed during the pull".into()))?;
                 Ok(image)
@@ -228,7 +237,7 @@ impl ImageStore {
     /// Returns true if a pod with these Secrets may use the image that is present without asking its registry.
     fn is_allowed(&self, reference: &Reference, secrets: &PullSecrets) -> bool {
         let uses = secrets.uses(reference, |login| SecretUse::of(login, &self.config.fingerprint_key));
-        self.disk.is_allowed(reference, &uses)
+        self.disk.is_allowed(reference, &Means { secrets: uses, of_host: secrets.may_use_host_credentials() })
     }
 
     /// The image, if it is on disk or an archive that is about to be imported brings it.

@@ -62,6 +62,8 @@ pub struct SharingSource {
     pub id: SourceId,
     /// It has `allow`.
     pub is_restricted: bool,
+    /// Its pods may pull with the credentials that this host has for registries.
+    pub uses_registry_credentials: bool,
     /// The namespace that is its own because its `allow` names no namespaces.
     pub own_namespace: Option<String>,
     /// Its shares.
@@ -94,6 +96,11 @@ impl Sharing {
     /// Returns true if the source reaches only its own objects and those shared with it. So does one that is not configured any more.
     pub fn is_restricted(&self, source: &SourceId) -> bool {
         self.source(source).is_none_or(|source| source.is_restricted)
+    }
+
+    /// Returns true if pods of the source may pull with the credentials that this host has for registries.
+    pub fn uses_registry_credentials(&self, source: &SourceId) -> bool {
+        self.source(source).is_some_and(|source| source.uses_registry_credentials)
     }
 
     /// Returns true if there is a restricted source.
@@ -139,7 +146,13 @@ impl Sharing {
 /// Unrestricted sources, as configured.
 impl<T: IntoIterator<Item = SourceId>> From<T> for Sharing {
     fn from(sources: T) -> Self {
-        let open = |id| SharingSource { id, is_restricted: false, own_namespace: None, shares: Vec::new() };
+        let open = |id| SharingSource {
+            id,
+            is_restricted: false,
+            uses_registry_credentials: true,
+            own_namespace: None,
+            shares: Vec::new(),
+        };
         Self::new(sources.into_iter().map(open).collect())
     }
 }
@@ -186,8 +199,20 @@ mod tests {
     #[test]
     fn kinds_are_shared_one_by_one() {
         let share = Share { with: [id("r")].into(), secrets: SharedNames::new(["*".to_owned()]), ..Share::default() };
-        let owner = SharingSource { id: id("a"), is_restricted: false, own_namespace: None, shares: vec![share] };
-        let reader = SharingSource { id: id("r"), is_restricted: true, own_namespace: None, shares: Vec::new() };
+        let owner = SharingSource {
+            id: id("a"),
+            is_restricted: false,
+            uses_registry_credentials: true,
+            own_namespace: None,
+            shares: vec![share],
+        };
+        let reader = SharingSource {
+            id: id("r"),
+            is_restricted: true,
+            uses_registry_credentials: false,
+            own_namespace: None,
+            shares: Vec::new(),
+        };
         let sharing = Sharing::new(vec![owner, reader]);
         assert!(sharing.may_use(&id("r"), &id("a"), ObjectKind::Secret, "x"));
         assert!(!sharing.may_use(&id("r"), &id("a"), ObjectKind::ConfigMap, "x"));

@@ -67,6 +67,7 @@ pub fn sharing(names: &[&str], shares: &[(&str, &str, &str)]) -> Sharing {
         SharingSource {
             id: SourceId::new(id),
             is_restricted: name.ends_with('!'),
+            uses_registry_credentials: !name.ends_with('!'),
             own_namespace: None,
             shares: own.map(share).collect(),
         }

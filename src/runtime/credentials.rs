@@ -89,6 +89,33 @@ pub fn parse_config(content: &[u8]) -> Result<Entries, String> {
     serde_json::from_slice::<File>(content).map(|file| file.auths).map_err(|error| explain(&error))
 }
 
+/// A `config.json` of Docker or an `auth.json` of podman: entries, and the helpers that have others.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthFile {
+    /// Entries by registry or, in files of podman, by the beginning of an image name.
+    #[serde(default)]
+    pub auths: Entries,
+    /// Names of credential helpers by registry.
+    #[serde(default)]
+    pub cred_helpers: BTreeMap<String, String>,
+    /// Name of the helper for all registries without another entry.
+    #[serde(default)]
+    pub creds_store: String,
+}
+
+impl AuthFile {
+    /// Reads a file.
+    pub fn parse(content: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(content).map_err(|error| explain(&error))
+    }
+
+    /// Reads the older `.dockercfg`: the entries alone.
+    pub fn parse_legacy(content: &[u8]) -> Result<Self, String> {
+        Ok(Self { auths: parse_legacy(content)?, ..Self::default() })
+    }
+}
+
 /// Reads the older `.dockercfg`: the entries alone.
 pub(crate) fn parse_legacy(content: &[u8]) -> Result<Entries, String> {
     serde_json::from_slice(content).map_err(|error| explain(&error))

@@ -37,6 +37,9 @@ pub struct WrittenAllow {
     /// PersistentVolumeClaims: directories of the host that outlive pods, without a limit of size. Default: false.
     #[serde(default)]
     pub persistent_volumes: bool,
+    /// Credentials that this host has for registries (`registries`, `defaultAuthFiles`), beside `imagePullSecrets`. Default: false.
+    #[serde(default)]
+    pub registry_credentials: bool,
     /// Capabilities beyond the default ones, without `CAP_`; `ALL` for all. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
@@ -153,6 +156,11 @@ impl Allow {
     /// Reports whether PersistentVolumeClaims are allowed.
     pub fn persistent_volumes(&self) -> bool {
         self.written.persistent_volumes
+    }
+
+    /// Reports whether images may be pulled with the credentials that this host has for registries.
+    pub fn registry_credentials(&self) -> bool {
+        self.written.registry_credentials
     }
 
     /// Reports whether containers may be privileged.

@@ -184,6 +184,7 @@ mod tests {
         let source = |name: &str, own: Option<&str>| SharingSource {
             id: id(name),
             is_restricted: own.is_some(),
+            uses_registry_credentials: own.is_none(),
             own_namespace: own.map(str::to_owned),
             shares: Vec::new(),
         };

@@ -89,8 +89,10 @@ impl Fetch {
 
     async fn get(&self) -> Result<ResolvedImage, ImageError> {
         let images = &self.services.images;
-        let (secrets, missing) = pull_secrets::find(&self.desired.pod, self.services.objects.get().seen_by(&self.desired.source));
-        let secrets = PullSecrets::new(&secrets);
+        let (objects, source) = (self.services.objects.get(), &self.desired.source);
+        let (secrets, missing) = pull_secrets::find(&self.desired.pod, objects.seen_by(source));
+        let of_host = objects.sharing().uses_registry_credentials(source);
+        let secrets = PullSecrets::new(&secrets).with_host_credentials(of_host);
         if self.policy != PullPolicy::Always {
             match images.ensure(&self.reference, PullPolicy::Never, &secrets).await {
                 Err(ImageError::NeverPull(_) | ImageError::NotAllowed(_)) if self.policy == PullPolicy::IfNotPresent => {}

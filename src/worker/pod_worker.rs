@@ -394,9 +394,10 @@ impl PodWorker {
             return;
         }
         let mut arrived = Vec::new();
-        let (secrets, _) =
-            pull_secrets::find(&self.definition.desired.pod, services.objects.get().seen_by(&self.definition.desired.source));
-        let secrets = PullSecrets::new(&secrets);
+        let (objects, source) = (services.objects.get(), &self.definition.desired.source);
+        let (secrets, _) = pull_secrets::find(&self.definition.desired.pod, objects.seen_by(source));
+        let of_host = objects.sharing().uses_registry_credentials(source);
+        let secrets = PullSecrets::new(&secrets).with_host_credentials(of_host);
         for (user, image) in self.missing_images() {
             if services.images.ensure(image, PullPolicy::Never, &secrets).await.is_ok() {
                 arrived.push(user);

@@ -5,6 +5,7 @@ mod archives;
 mod collection;
 mod fake_registry;
 mod hostile_layers;
+mod logins;
 mod power_cut;
 mod preload;
 mod proxy;

@@ -24,14 +24,14 @@ pub(crate) struct Registry {
 }
 
 /// A private authority and a certificate of it for 127.0.0.1.
-struct Authority {
-    ca: String,
+pub(crate) struct Authority {
+    pub(crate) ca: String,
     certificate: String,
     key: String,
 }
 
 impl Authority {
-    fn new(expired: bool) -> Self {
+    pub(crate) fn new(expired: bool) -> Self {
         let ca_key = rcgen::KeyPair::generate().unwrap();
         let mut ca = rcgen::CertificateParams::new(Vec::new()).unwrap();
         ca.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -52,7 +52,7 @@ impl Registry {
         Self::start_with(None)
     }
 
-    fn secure(authority: &Authority) -> Self {
+    pub(crate) fn secure(authority: &Authority) -> Self {
         Self::start_with(Some(authority))
     }
 

@@ -97,6 +97,7 @@ pub fn sharing(sources: &[SourceConfig]) -> Sharing {
     let of = |source: &SourceConfig| SharingSource {
         id: source.name.clone(),
         is_restricted: source.allow.is_some(),
+        uses_registry_credentials: source.allow.as_ref().is_none_or(|allow| allow.registry_credentials()),
         own_namespace: source.allow.as_ref().and_then(|allow| allow.own_namespace()).map(str::to_owned),
         shares: source.share.clone(),
     };
@@ -127,6 +128,7 @@ mod tests {
         let sharing = sharing(&two("{with: [apps], secrets: [login], subdomains: ['*']}").unwrap().sources);
         let (base, apps) = (SourceId::new("base"), SourceId::new("apps"));
         assert!(sharing.is_restricted(&apps) && !sharing.is_restricted(&base));
+        assert!(sharing.uses_registry_credentials(&base) && !sharing.uses_registry_credentials(&apps));
         assert_eq!((sharing.own_namespace(&apps), sharing.own_namespace(&base)), (Some("apps"), None));
         assert!(sharing.may_use(&apps, &base, ObjectKind::Secret, "login"));
         assert!(!sharing.may_use(&apps, &base, ObjectKind::Secret, "other"));

@@ -311,6 +311,7 @@ mod tests {
         let source = |name: &&str| SharingSource {
             id: SourceId::new(name.trim_end_matches('!')),
             is_restricted: name.ends_with('!'),
+            uses_registry_credentials: !name.ends_with('!'),
             own_namespace: None,
             shares: if name.ends_with('!') { Vec::new() } else { shares.clone() },
         };

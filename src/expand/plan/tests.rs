@@ -34,6 +34,7 @@ fn sharing(sources: &[&str]) -> Sharing {
     let source = |name: &&str| podstead_pod::sharing::SharingSource {
         id: source(name),
         is_restricted: name.starts_with('r'),
+        uses_registry_credentials: !name.starts_with('r'),
         own_namespace: None,
         shares: Vec::new(),
     };

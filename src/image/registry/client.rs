@@ -4,10 +4,11 @@ use super::super::answers;
 use super::super::document::MANIFEST_MEDIA_TYPES;
 use super::super::registry_config::RegistryConfig;
 use super::challenge::{self, Challenge};
+use super::login::{HostLogins, Logins};
 use super::origin::{self, RealmRefusal};
 use super::token::{self, Token};
 use super::transport::{Answer, Outgoing, Transport};
-use super::{BlobStream, Registry, RegistryError, Who, credentials};
+use super::{BlobStream, Registry, RegistryError, Who};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
@@ -42,6 +43,7 @@ pub(crate) struct Registries {
     /// Those that are asked over http.
     plain: Arc<[String]>,
     stall: Duration,
+    logins: Arc<Logins>,
     hosts: Mutex<HashMap<String, Arc<Host>>>,
 }
 
@@ -54,6 +56,7 @@ struct Host {
     /// Beginning of its URLs.
     base: Url,
     transport: Transport,
+    logins: Arc<Logins>,
     /// `Authorization` by repository and who asks, and until when.
     tokens: Mutex<HashMap<(String, Who), (HeaderValue, Instant)>>,
     /// Until when it asked not to be asked (`Retry-After`), and its words.
@@ -62,10 +65,10 @@ struct Host {
 
 impl Registries {
     /// `stall`: a connection that is silent for so long is given up.
-    pub(crate) fn new(configs: &[RegistryConfig], stall: Duration) -> Self {
+    pub(crate) fn new(configs: &[RegistryConfig], stall: Duration, logins: Logins) -> Self {
         let plain = configs.iter().filter(|config| config.http).map(|config| config.host.clone()).collect();
         let configs = configs.iter().map(|config| (config.host.clone(), config.clone())).collect();
-        Self { configs, plain, stall, hosts: Mutex::default() }
+        Self { configs, plain, stall, logins: Arc::new(logins), hosts: Mutex::default() }
     }
 
     fn host(&self, name: &str) -> Result<Arc<Host>, RegistryError> {
@@ -73,11 +76,14 @@ impl Registries {
         if let Some(host) = hosts.get(name) {
             return Ok(Arc::clone(host));
         }
-        let default = || RegistryConfig { host: name.to_owned(), ..RegistryConfig::default() };
-        let config = self.configs.get(name).cloned().unwrap_or_else(default);
-        let host = Arc::new(Host::new(config, Arc::clone(&self.plain), self.stall)?);
+        let host = Arc::new(Host::new(self.config(name), Arc::clone(&self.plain), self.stall, Arc::clone(&self.logins))?);
         hosts.insert(name.to_owned(), Arc::clone(&host));
         Ok(host)
+    }
+
+    fn config(&self, name: &str) -> RegistryConfig {
+        let default = || RegistryConfig { host: name.to_owned(), ..RegistryConfig::default() };
+        self.configs.get(name).cloned().unwrap_or_else(default)
     }
 }
 
@@ -87,8 +93,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[async_trait]
 impl Registry for Registries {
-    fn has_credentials(&self, host: &str) -> bool {
-        self.configs.get(host).is_some_and(|config| config.username.is_some() || config.auth_file.is_some())
+    async fn host_logins(&self, reference: &Reference) -> HostLogins {
+        self.logins.find(&self.config(reference.host()), reference).await
     }
 
     async fn resolve(&self, reference: &Reference, who: &Who) -> Result<Digest, RegistryError> {
@@ -143,7 +149,7 @@ enum Part {
 }
 
 impl Host {
-    fn new(config: RegistryConfig, plain: Arc<[String]>, stall: Duration) -> Result<Self, RegistryError> {
+    fn new(config: RegistryConfig, plain: Arc<[String]>, stall: Duration, logins: Arc<Logins>) -> Result<Self, RegistryError> {
         let name = config.host.clone();
         // The hub answers under another name than its references have.
         let authority = if name == DEFAULT_HOST { "registry-1.docker.io" } else { &name };
@@ -151,7 +157,7 @@ impl Host {
         let setup = |error| RegistryError::Setup { host: name.clone(), reason: format!("{base}: {error}") };
         let base = Url::parse(&base).map_err(setup)?;
         let transport = Transport::new(&config, base.clone(), plain, stall)?;
-        Ok(Self { base, config, transport, tokens: Mutex::default(), closed: Mutex::default(), name })
+        Ok(Self { base, config, transport, logins, tokens: Mutex::default(), closed: Mutex::default(), name })
     }
 
     /// The body of a successful answer to a request for a blob.
@@ -218,7 +224,8 @@ impl Host {
         let (authorization, life) = self.authorize(reference, who, &answer).await?;
         let answer = self.transport.send(request(Some(authorization.clone()))).await?;
         if answer.response.status() == StatusCode::UNAUTHORIZED {
-            let credentials = self.credentials(who)?;
+            let credentials = self.credentials(reference, who).await?;
+            self.logins.forget();
             return Err(self.unauthorized(reference, refused_hint(&credentials)));
         }
         self.keep_token(place, authorization, life);
@@ -244,9 +251,9 @@ impl Host {
         error
     }
 
-    fn credentials(&self, who: &Who) -> Result<Credentials, RegistryError> {
+    async fn credentials(&self, reference: &Reference, who: &Who) -> Result<Credentials, RegistryError> {
         match who {
-            Who::Host => credentials::read(&self.config),
+            Who::Host(login) => self.logins.read(login, &self.config, reference.repository()).await,
             Who::Pod(credentials) => Ok(credentials.clone()),
         }
     }
@@ -265,7 +272,7 @@ impl Host {
         }
         let challenges = answer.response.headers().get_all(WWW_AUTHENTICATE);
         let challenge = challenges.iter().filter_map(|value| challenge::parse(value.to_str().ok()?)).next();
-        let credentials = self.credentials(who)?;
+        let credentials = self.credentials(reference, who).await?;
         let unauthorized = || self.unauthorized(reference, refused_hint(&credentials));
         let (authorization, life) = match (challenge.ok_or_else(unauthorized)?, &credentials) {
             (_, Credentials::Token(token)) => (token::bearer(token), token::TOKEN_LIFE),

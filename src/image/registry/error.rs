@@ -198,6 +198,11 @@ impl RegistryError {
         }
     }
 
+    /// Other credentials may help.
+    pub(crate) fn is_about_access(&self) -> bool {
+        matches!(self, Self::Unauthorized { .. } | Self::Denied { .. } | Self::NotFound { .. } | Self::Credentials { .. })
+    }
+
     /// Asking again soon may help; with the pause that the registry wants.
     pub(crate) fn is_transient(&self) -> Option<Duration> {
         match self {

@@ -5,14 +5,15 @@
 
 mod challenge;
 mod client;
-mod credentials;
 mod error;
+pub(super) mod login;
 mod origin;
 mod token;
 mod transport;
 
 pub(super) use client::Registries;
 pub(super) use error::RegistryError;
+pub(super) use login::{HostLogin, HostLogins};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -25,8 +26,8 @@ use std::fmt;
 /// Identity of the client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Who {
-    /// This host, with what the configuration says.
-    Host,
+    /// This host, with one of its credentials.
+    Host(HostLogin),
     /// A pod, with credentials of one of its Secrets.
     Pod(Credentials),
 }
@@ -34,8 +35,8 @@ pub(super) enum Who {
 /// Registries as pulls use them. Nothing is verified here.
 #[async_trait]
 pub(super) trait Registry: fmt::Debug + Send + Sync + 'static {
-    /// Returns true if the configuration has credentials for the host.
-    fn has_credentials(&self, host: &str) -> bool;
+    /// The credentials that this host has for the image.
+    async fn host_logins(&self, reference: &Reference) -> HostLogins;
 
     /// Digest that the reference has now: that of an index or a manifest.
     async fn resolve(&self, reference: &Reference, who: &Who) -> Result<Digest, RegistryError>;

@@ -58,6 +58,8 @@ pub struct PullSecrets {
     problem: Option<String>,
     /// Those that hold no credentials.
     others: Vec<String>,
+    /// The credentials of this host are not for this pod.
+    without_host: bool,
 }
 
 impl fmt::Debug for PullSecrets {
@@ -69,7 +71,7 @@ impl fmt::Debug for PullSecrets {
 impl PullSecrets {
     /// No Secret: images are pulled with what the configuration says of their registries.
     pub const fn none() -> Self {
-        Self { entries: Vec::new(), names: Vec::new(), problem: None, others: Vec::new() }
+        Self { entries: Vec::new(), names: Vec::new(), problem: None, others: Vec::new(), without_host: false }
     }
 
     /// Reads the Secrets of a pod.
@@ -85,6 +87,16 @@ impl PullSecrets {
         // Stable: of one name, those of the Secret that is written first come first.
         read.entries.sort_by(|one, other| other.key.cmp(&one.key));
         read
+    }
+
+    /// The same for a pod that may, or may not, use the credentials that this host has for registries.
+    pub fn with_host_credentials(self, allowed: bool) -> Self {
+        Self { without_host: !allowed, ..self }
+    }
+
+    /// Returns true if the pod may use the credentials that this host has for registries.
+    pub fn may_use_host_credentials(&self) -> bool {
+        !self.without_host
     }
 
     fn add(&mut self, secret: &PullSecret) -> Result<(), String> {
