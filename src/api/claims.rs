@@ -3,16 +3,16 @@
 
 use super::Backend;
 use super::failure::ApiFailure;
+use super::objects::stable_uid;
 use super::published::SOURCE_ANNOTATION;
-use super::request::Query;
 use super::respond::{self, Answer};
 use super::route::PodPath;
 use super::show::age_since;
-use super::table::{self, Column, IncludeObject};
+use super::table::Column;
 use jiff::Timestamp;
-use podstead_pod::PodUid;
 use podstead_pod::claims::{ClaimName, ClaimOwner, ClaimTerms, RECLAIM_POLICY_ANNOTATION, Tenure};
 use podstead_pod::objects::{Held, Object, ObjectKind, ObjectName, Objects};
+use podstead_pod::{PodUid, SourceId};
 use podstead_telemetry::error_chain;
 use podstead_volume::PruneClaimError;
 use podstead_volume::claims::PersistentVolume;
@@ -26,7 +26,8 @@ pub const USED_BYTES_ANNOTATION: &str = "podstead.dev/used-bytes";
 
 const PLURAL: &str = "persistentvolumeclaims";
 
-const COLUMNS: &[Column] = &[
+/// Columns of claims.
+pub(super) const COLUMNS: &[Column] = &[
     Column::name(),
     Column::text(
         "Status",
@@ -104,55 +105,40 @@ async fn known<'a>(
     Ok(known)
 }
 
-/// Claims of one namespace or of all. `?measure=true` adds the size on disk, which needs a walk over the files.
-pub(super) async fn list(backend: &Backend, namespace: Option<&str>, query: &Query, form: Option<IncludeObject>) -> Answer {
-    let objects = backend.objects.get();
-    let mut known = known(backend, &objects, |claim| namespace.is_none_or(|namespace| namespace == claim.namespace)).await?;
-    measure(backend, query, &mut known).await?;
-    let shown = Shown::new(backend, &objects);
-    match form {
-        Some(include) => {
-            let rows = known.iter().map(|(claim, known)| shown.row(claim, known, include)).collect();
-            respond::json(&table::table(COLUMNS, rows, 0))
-        }
-        None => {
-            let items: Vec<Value> = known.iter().map(|(claim, known)| shown.object(claim, known)).collect();
-            let kind = "PersistentVolumeClaimList";
-            respond::json(&json!({"kind": kind, "apiVersion": "v1", "metadata": {}, "items": items}))
-        }
-    }
+/// All claims as they are shown.
+pub(super) async fn shown(backend: &Backend, objects: &Objects) -> Result<Vec<Value>, ApiFailure> {
+    let known = known(backend, objects, |_| true).await?;
+    let shown = Shown::new(backend, objects);
+    Ok(known.iter().map(|(claim, known)| shown.object(claim, known)).collect())
 }
 
-/// One claim.
-pub(super) async fn get(backend: &Backend, path: PodPath, query: &Query, form: Option<IncludeObject>) -> Answer {
+/// Claims of one namespace or of all with their size on disk, which needs a walk over the files (`?measure=true`).
+pub(super) async fn list_measured(backend: &Backend, namespace: Option<&str>) -> Answer {
+    let objects = backend.objects.get();
+    let mut known = known(backend, &objects, |claim| namespace.is_none_or(|namespace| namespace == claim.namespace)).await?;
+    measure(backend, &mut known).await;
+    let shown = Shown::new(backend, &objects);
+    let items: Vec<Value> = known.iter().map(|(claim, known)| shown.object(claim, known)).collect();
+    let kind = "PersistentVolumeClaimList";
+    respond::json(&json!({"kind": kind, "apiVersion": "v1", "metadata": {}, "items": items}))
+}
+
+/// One claim with its size on disk.
+pub(super) async fn get_measured(backend: &Backend, path: PodPath) -> Answer {
     let objects = backend.objects.get();
     let claim = ClaimName { namespace: path.namespace, name: path.name };
     let mut known = known(backend, &objects, |other| *other == claim).await?;
-    measure(backend, query, &mut known).await?;
-    let Some(found) = known.get(&claim) else {
-        let ClaimName { namespace, name } = claim;
-        let wanted = ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace, name };
-        let not_found = ApiFailure::not_found(PLURAL, &wanted.name);
-        return Err(match objects.first(&wanted) {
-            Err(error) => ApiFailure { message: error.to_string(), ..not_found },
-            Ok(_) => not_found,
-        });
-    };
+    measure(backend, &mut known).await;
     let shown = Shown::new(backend, &objects);
-    match form {
-        Some(include) => respond::json(&table::table(COLUMNS, vec![shown.row(&claim, found, include)], 0)),
-        None => respond::json(&shown.object(&claim, found)),
-    }
+    let found = known.get(&claim).ok_or_else(|| ApiFailure::not_found(PLURAL, &claim.name))?;
+    respond::json(&shown.object(&claim, found))
 }
 
-async fn measure(backend: &Backend, query: &Query, known: &mut BTreeMap<ClaimName, Known<'_>>) -> Result<(), ApiFailure> {
-    if query.flag("measure")? {
-        let on_disk = known.iter().filter(|(_, known)| known.volume.is_some()).map(|(claim, _)| claim.clone()).collect();
-        for (claim, bytes) in backend.claims.measure_claims(on_disk).await {
-            known.entry(claim).or_default().bytes = Some(bytes);
-        }
+async fn measure(backend: &Backend, known: &mut BTreeMap<ClaimName, Known<'_>>) {
+    let on_disk = known.iter().filter(|(_, known)| known.volume.is_some()).map(|(claim, _)| claim.clone()).collect();
+    for (claim, bytes) in backend.claims.measure_claims(on_disk).await {
+        known.entry(claim).or_default().bytes = Some(bytes);
     }
-    Ok(())
 }
 
 /// Deletes the data of a claim that no source has and no pod uses.
@@ -188,12 +174,11 @@ fn name_of(names: &BTreeMap<PodUid, String>, uid: &PodUid) -> String {
 struct Shown {
     pods: BTreeMap<PodUid, String>,
     is_complete: bool,
-    now: Timestamp,
 }
 
 impl Shown {
     fn new(backend: &Backend, objects: &Objects) -> Self {
-        Self { pods: pod_names(backend), is_complete: objects.is_complete(), now: (backend.now)() }
+        Self { pods: pod_names(backend), is_complete: objects.is_complete() }
     }
 
     fn users(&self, known: &Known<'_>) -> String {
@@ -201,23 +186,6 @@ impl Shown {
         let mut names: Vec<String> = users.map(|uid| name_of(&self.pods, uid)).collect();
         names.sort();
         names.join(",")
-    }
-
-    fn row(&self, claim: &ClaimName, known: &Known<'_>, include: IncludeObject) -> Value {
-        let ClaimTerms { access_modes, capacity, reclaim_policy } = known.terms();
-        let modes = access_modes.iter().map(|mode| short_mode(mode)).collect::<Vec<_>>().join(",");
-        let cells = vec![
-            json!(claim.name),
-            json!(known.phase(self.is_complete)),
-            json!(capacity),
-            json!(modes),
-            json!(reclaim_policy.as_str()),
-            json!(self.users(known)),
-            json!(age_since(known.created_at(), self.now)),
-            json!(known.held.map_or("<none>", |held| held.source.as_str())),
-        ];
-        let object = self.object(claim, known);
-        table::row(cells, include, || object["metadata"].clone(), || object.clone())
     }
 
     fn object(&self, claim: &ClaimName, known: &Known<'_>) -> Value {
@@ -235,6 +203,9 @@ impl Shown {
             None => json!({"phase": phase}),
         };
         let metadata = &mut value["metadata"];
+        let ClaimName { namespace, name } = claim.clone();
+        let source = known.held.map_or_else(|| SourceId::new(""), |held| held.source.clone());
+        metadata["uid"] = json!(stable_uid(&source, &ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace, name }));
         metadata["namespace"] = json!(claim.namespace);
         if let Some(created_at) = known.created_at() {
             metadata["creationTimestamp"] = json!(created_at);
@@ -253,6 +224,25 @@ impl Shown {
         }
         value
     }
+}
+
+/// The cells of a claim as it is shown.
+pub(super) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let metadata = &object["metadata"];
+    let annotation = |name: &str| metadata["annotations"][name].as_str();
+    let modes = object["spec"]["accessModes"].as_array().into_iter().flatten();
+    let modes: Vec<&str> = modes.filter_map(Value::as_str).map(short_mode).collect();
+    let created_at = metadata["creationTimestamp"].as_str().and_then(|time| time.parse().ok());
+    vec![
+        metadata["name"].clone(),
+        object["status"]["phase"].clone(),
+        object["spec"]["resources"]["requests"]["storage"].clone(),
+        json!(modes.join(",")),
+        json!(annotation(RECLAIM_POLICY_ANNOTATION)),
+        json!(annotation(USED_BY_ANNOTATION).unwrap_or_default()),
+        json!(age_since(created_at, now)),
+        json!(annotation(SOURCE_ANNOTATION).unwrap_or("<none>")),
+    ]
 }
 
 /// As kubectl shows access modes.

@@ -8,6 +8,7 @@ use super::table::{self, Column, IncludeObject};
 use bytes::Bytes;
 use jiff::Timestamp;
 use podstead_manifest::LabelSelector;
+use podstead_pod::objects::Objects;
 use podstead_telemetry::journal::{Change, ChangeKind, Journal};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
@@ -52,6 +53,57 @@ pub(super) trait Collection: Send + Sync + 'static {
     fn json(&self, item: &Self::Item) -> Bytes;
     /// One cell for each of [`Collection::columns`].
     fn cells(&self, item: &Self::Item, now: Timestamp) -> Vec<Value>;
+
+    /// Brings the journal up to date, for a kind that is looked up; nothing for one that is published.
+    fn refresh(&self) -> impl Future<Output = Result<(), ApiFailure>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Signs that the journal may be out of date; never for a kind that is published.
+    fn lag(&self) -> Lag {
+        Lag::default()
+    }
+}
+
+/// Signs that a journal may be out of date: a new view of the objects of sources, or time that has passed.
+#[derive(Debug, Default)]
+pub(super) struct Lag {
+    announced: Option<watch::Receiver<Arc<Objects>>>,
+    interval: Option<Duration>,
+    due_at: Option<Instant>,
+}
+
+impl Lag {
+    pub(super) fn new(announced: Option<watch::Receiver<Arc<Objects>>>, interval: Option<Duration>) -> Self {
+        Self { announced, interval, due_at: interval.map(|interval| Instant::now() + interval) }
+    }
+
+    /// Waits for the next sign. Cancel-safe: a view that is new stays new until this returns.
+    async fn sign(&mut self) {
+        let Self { announced, interval, due_at } = self;
+        let announced = async {
+            match announced {
+                Some(views) => {
+                    if views.changed().await.is_err() {
+                        // The end of the daemon: nothing changes any more.
+                        std::future::pending().await
+                    }
+                }
+                None => std::future::pending().await,
+            }
+        };
+        let due = async {
+            match due_at {
+                Some(at) => tokio::time::sleep_until(*at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = announced => {}
+            () = due => {}
+        }
+        *due_at = interval.map(|interval| Instant::now() + interval);
+    }
 }
 
 /// Selected objects of a collection, and their format.
@@ -93,9 +145,36 @@ fn row<C: Collection>(collection: &C, item: &C::Item, include: IncludeObject, no
     table::row(collection.cells(item, now), include, || collection.metadata(item), object)
 }
 
+/// Refuses a list at a version that this host cannot give. `limit` is not needed: a list is whole, so no token to continue is ever given out.
+fn check_version(query: &Query, latest: u64) -> Result<(), ApiFailure> {
+    if query.get("continue").is_some_and(|token| !token.is_empty()) {
+        let text = "The provided continue parameter is too old or unknown to this server: list again without it";
+        return Err(ApiFailure::expired(text));
+    }
+    let asked = query.number::<u64>("resourceVersion", "a resource version")?;
+    let matching = query.get("resourceVersionMatch").filter(|matching| !matching.is_empty());
+    match (matching, asked) {
+        (Some("Exact"), Some(asked)) if asked != 0 && asked < latest => {
+            Err(ApiFailure::expired(format!("The provided resource version is too old: {asked}, current: {latest}")))
+        }
+        (None | Some("NotOlderThan" | "Exact"), Some(asked)) if asked > latest => Err(ApiFailure::version_too_large(asked, latest)),
+        (Some("NotOlderThan"), Some(_)) | (None, _) => Ok(()),
+        (Some("Exact"), Some(asked)) if asked != 0 => Ok(()),
+        (Some("Exact"), Some(_)) => Err(ApiFailure::bad_request("resourceVersionMatch Exact is forbidden for resourceVersion 0")),
+        (Some("NotOlderThan" | "Exact"), None) => {
+            Err(ApiFailure::bad_request("resourceVersionMatch is forbidden unless resourceVersion is provided"))
+        }
+        (Some(other), _) => Err(ApiFailure::bad_request(format!(
+            "invalid value {other:?} for resourceVersionMatch: expected Exact or NotOlderThan"
+        ))),
+    }
+}
+
 /// All selected objects.
-pub(super) fn list<C: Collection>(collection: &Arc<C>, selection: &Selection, now: Timestamp) -> Answer {
+pub(super) async fn list<C: Collection>(collection: &Arc<C>, selection: &Selection, query: &Query, now: Timestamp) -> Answer {
+    collection.refresh().await?;
     let (version, items) = collection.journal().list();
+    check_version(query, version)?;
     let selected = items.iter().filter(|item| selection.has(&**collection, item));
     if let Some(include) = selection.form {
         let rows = selected.map(|item| row(&**collection, item, include, now)).collect();
@@ -139,11 +218,21 @@ struct WatchOptions {
 
 impl WatchOptions {
     fn parse(query: &Query) -> Result<Self, ApiFailure> {
+        let mark_initial = query.flag("sendInitialEvents")?;
+        let is_said = query.get("sendInitialEvents").is_some();
+        match query.get("resourceVersionMatch") {
+            None | Some("") if !mark_initial => {}
+            Some("NotOlderThan") if is_said => {}
+            None | Some(_) => {
+                let text = "sendInitialEvents and resourceVersionMatch=NotOlderThan belong together in a watch";
+                return Err(ApiFailure::bad_request(text));
+            }
+        }
         let after = query.number::<u64>("resourceVersion", "a resource version")?.filter(|version| *version != 0);
         let seconds = query.number::<u64>("timeoutSeconds", "a number of seconds")?.filter(|seconds| *seconds > 0);
         Ok(Self {
             after,
-            mark_initial: query.flag("sendInitialEvents")?,
+            mark_initial,
             bookmarks: query.flag("allowWatchBookmarks")?,
             lasts: seconds.map_or(DEFAULT_WATCH, Duration::from_secs).min(MAX_WATCH),
         })
@@ -151,9 +240,17 @@ impl WatchOptions {
 }
 
 /// Changes of the selected objects, as they happen.
-pub(super) fn watch<C: Collection>(collection: Arc<C>, selection: Selection, query: &Query, now: fn() -> Timestamp) -> Answer {
+pub(super) async fn watch<C: Collection>(
+    collection: Arc<C>,
+    selection: Selection,
+    query: &Query,
+    now: fn() -> Timestamp,
+) -> Answer {
     let options = WatchOptions::parse(query)?;
-    let watcher = Watcher::start(collection, selection, options, now);
+    // Before the journal is brought up to date, so that no sign is missed.
+    let lag = collection.lag();
+    collection.refresh().await?;
+    let watcher = Watcher::start(collection, selection, options, lag, now);
     respond::json_stream(futures_util::stream::unfold(watcher, |mut watcher| async move {
         let piece = watcher.next_piece().await?;
         Some((piece, watcher))
@@ -167,6 +264,7 @@ struct Watcher<C: Collection> {
     selection: Selection,
     options: WatchOptions,
     now: fn() -> Timestamp,
+    lag: Lag,
     latest: watch::Receiver<u64>,
     version: u64,
     pieces: VecDeque<Bytes>,
@@ -176,7 +274,7 @@ struct Watcher<C: Collection> {
 }
 
 impl<C: Collection> Watcher<C> {
-    fn start(collection: Arc<C>, selection: Selection, options: WatchOptions, now: fn() -> Timestamp) -> Self {
+    fn start(collection: Arc<C>, selection: Selection, options: WatchOptions, lag: Lag, now: fn() -> Timestamp) -> Self {
         let started = Instant::now();
         let mut watcher = Self {
             latest: collection.journal().subscribe(),
@@ -184,6 +282,7 @@ impl<C: Collection> Watcher<C> {
             selection,
             options,
             now,
+            lag,
             version: 0,
             pieces: VecDeque::new(),
             ends_at: started + options.lasts,
@@ -226,6 +325,12 @@ impl<C: Collection> Watcher<C> {
             }
             tokio::select! {
                 changed = self.latest.changed() => self.ended = changed.is_err(),
+                () = self.lag.sign() => {
+                    // A failed look is tried again at the next sign; what was seen before is still true.
+                    if let Err(failure) = self.collection.refresh().await {
+                        tracing::debug!(kind = self.collection.kind(), error = failure.message, "cannot look up objects for a watch");
+                    }
+                }
                 () = tokio::time::sleep_until(self.ends_at) => self.ended = true,
                 () = tokio::time::sleep_until(self.bookmark_at), if self.options.bookmarks => {
                     self.bookmark_at = Instant::now() + BOOKMARK_INTERVAL;

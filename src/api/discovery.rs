@@ -48,9 +48,9 @@ pub(super) fn core_resources() -> Value {
         resource("pods/attach", "", "PodAttachOptions", true, &["create", "get"], &[]),
         resource("pods/portforward", "", "PodPortForwardOptions", true, &["create", "get"], &[]),
         in_all(resource("services", "service", "Service", true, READ, &["svc"])),
-        resource("configmaps", "configmap", "ConfigMap", true, &["get", "list"], &["cm"]),
-        resource("secrets", "secret", "Secret", true, &["get", "list"], &[]),
-        resource("persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", true, &["get", "list"], &["pvc"]),
+        resource("configmaps", "configmap", "ConfigMap", true, READ, &["cm"]),
+        resource("secrets", "secret", "Secret", true, READ, &[]),
+        resource("persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", true, READ, &["pvc"]),
         resource("events", "event", "Event", true, &["list", "watch"], &["ev"]),
     ];
     resources.extend(workloads(""));
@@ -110,11 +110,11 @@ pub(super) fn workload_resources(group: WorkloadGroup) -> Value {
 /// `/apis/podstead.dev/v1alpha1`.
 pub(super) fn own_resources() -> Value {
     let resources = [
-        resource("sources", "source", "Source", false, &["get", "list"], &[]),
+        resource("sources", "source", "Source", false, READ, &[]),
         resource("sources/prune", "", "Source", false, &["create"], &[]),
         resource("persistentvolumeclaims/prune", "", "PersistentVolumeClaim", true, &["create"], &[]),
         resource("cronjobs/run", "", "CronJob", true, &["create"], &[]),
-        resource("images", "image", "Image", false, &["list"], &[]),
+        resource("images", "image", "Image", false, &["list", "watch"], &[]),
     ];
     let group_version = format!("{OWN_GROUP}/{OWN_VERSION}");
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})

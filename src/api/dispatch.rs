@@ -4,17 +4,16 @@ use super::access::{self, Attributes, Caller, Need};
 use super::collection::{self, Collection, Selection};
 use super::events::Events;
 use super::failure::ApiFailure;
+use super::looked_up::{LookedUp, LookedUpKind};
 use super::pods::Pods;
 use super::published::PodKey;
 use super::request::{Connection, Query, read_body, read_json, wants_table};
 use super::respond::{self, Answer, Body};
-use super::route::Route;
+use super::route::{PodPath, Route};
 use super::services::Served;
 use super::table::IncludeObject;
 use super::workloads::{self, Workloads};
-use super::{
-    Backend, claims, control, credentials, discovery, exec, forward, images, log, metrics, objects, own, reviews, revisions, sync,
-};
+use super::{Backend, claims, control, credentials, discovery, exec, forward, images, log, metrics, own, reviews, revisions, sync};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, header};
 use podstead_settings::Role;
@@ -175,6 +174,9 @@ async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: 
     let pods = Arc::new(Pods(Arc::clone(&backend.published)));
     let served = |kind| Arc::new(Served::new(Arc::clone(&backend.services), kind));
     let workloads = |kind| Arc::new(Workloads::new(Arc::clone(&backend.published), kind));
+    let looked_up = |kind| Arc::new(LookedUp::new(backend, kind));
+    let (route, selected) = if query.flag("watch")? { route.into_collection() } else { (route, None) };
+    let query = &selected.map_or_else(|| query.clone(), |name| query.selecting(&name));
     match route {
         Route::Healthz => respond::text("ok"),
         Route::Readyz => own::readyz(backend),
@@ -187,10 +189,10 @@ async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: 
         Route::WorkloadResources(group) => respond::json(&discovery::workload_resources(group)),
         Route::CoreResources => respond::json(&discovery::core_resources()),
         Route::OwnResources => respond::json(&discovery::own_resources()),
-        Route::Pods(namespace) => list_or_watch(backend, pods, namespace, query, form),
+        Route::Pods(namespace) => list_or_watch(backend, pods, namespace, query, form).await,
         Route::Pod(pod) => collection::get(&*pods, &*pods.find(&pod)?, form, (backend.now)()),
         Route::PodLog(pod) => log::log(backend, &*pods.find(&pod)?, query).await,
-        Route::Workloads(kind, namespace) => list_or_watch(backend, workloads(kind), namespace, query, form),
+        Route::Workloads(kind, namespace) => list_or_watch(backend, workloads(kind), namespace, query, form).await,
         Route::Workload(kind, path) => {
             let workloads = workloads(kind);
             collection::get(&*workloads, &*workloads.find(&path)?, form, (backend.now)())
@@ -198,26 +200,38 @@ async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: 
         Route::WorkloadScale(kind, path) => workloads::scale(&workloads(kind), &path, form, (backend.now)()),
         Route::Events(namespace) => {
             let events = Arc::new(Events { log: Arc::clone(&backend.events), node: backend.node.clone() });
-            list_or_watch(backend, events, namespace, query, form)
+            list_or_watch(backend, events, namespace, query, form).await
         }
-        Route::Served(kind, namespace) => list_or_watch(backend, served(kind), namespace, query, form),
+        Route::Served(kind, namespace) => list_or_watch(backend, served(kind), namespace, query, form).await,
         Route::ServedObject(kind, path) => {
             let served = served(kind);
             collection::get(&*served, &*served.find(&path)?, form, (backend.now)())
         }
         Route::DiscoveryGroup => respond::json(&discovery::slice_group()),
         Route::DiscoveryResources => respond::json(&discovery::slice_resources()),
-        Route::Claims(namespace) => claims::list(backend, namespace.as_deref(), query, form).await,
-        Route::Claim(path) => claims::get(backend, path, query, form).await,
-        Route::Objects(kind, namespace) => objects::list(backend, kind, namespace.as_deref(), form),
-        Route::Object(kind, path) => objects::get(backend, kind, path, form),
+        Route::Claims(namespace) if query.flag("measure")? => claims::list_measured(backend, namespace.as_deref()).await,
+        Route::Claims(namespace) => list_or_watch(backend, looked_up(LookedUpKind::Claim), namespace, query, form).await,
+        Route::Claim(path) if query.flag("measure")? => claims::get_measured(backend, path).await,
+        Route::Claim(path) => get_fresh(backend, looked_up(LookedUpKind::Claim), &path, form).await,
+        Route::Objects(kind, namespace) => list_or_watch(backend, looked_up(kind), namespace, query, form).await,
+        Route::Object(kind, path) => get_fresh(backend, looked_up(kind), &path, form).await,
         Route::Daemon => own::daemon(backend),
         Route::Disk => metrics::disk::disk(backend).await,
-        Route::Sources => own::list_sources(backend, form),
-        Route::Source(name) => own::get_source(backend, &name, form),
+        Route::Sources => list_or_watch(backend, looked_up(LookedUpKind::Source), None, query, form).await,
+        Route::Source(name) => {
+            let path = PodPath { namespace: String::new(), name };
+            get_fresh(backend, looked_up(LookedUpKind::Source), &path, form).await
+        }
         Route::SourceHistory(name) => revisions::history(backend, &name).await,
         Route::SourceDiff(name) => revisions::diff(backend, &name, query.get("revision")).await,
-        Route::Images => images::list(backend, form).await,
+        Route::Images => {
+            let images = looked_up(LookedUpKind::Image);
+            if form.is_some() || query.flag("watch")? {
+                return list_or_watch(backend, images, None, query, form).await;
+            }
+            images.refresh().await?;
+            images::list(backend, images.journal().version()).await
+        }
         Route::PodExec(_)
         | Route::PodAttach(_)
         | Route::PodPortForward(_)
@@ -249,7 +263,7 @@ fn not_allowed(method: &Method, path: &str) -> ApiFailure {
     ApiFailure::method_not_allowed(format!("method {method} is not allowed on {path}"))
 }
 
-fn list_or_watch<C: Collection>(
+async fn list_or_watch<C: Collection>(
     backend: &Backend,
     collection: Arc<C>,
     namespace: Option<String>,
@@ -258,8 +272,14 @@ fn list_or_watch<C: Collection>(
 ) -> Answer {
     let selection = Selection::parse(&*collection, namespace, query, form)?;
     if query.flag("watch")? {
-        collection::watch(collection, selection, query, backend.now)
+        collection::watch(collection, selection, query, backend.now).await
     } else {
-        collection::list(&collection, &selection, (backend.now)())
+        collection::list(&collection, &selection, query, (backend.now)()).await
     }
+}
+
+/// One object of a kind that is looked up.
+async fn get_fresh(backend: &Backend, looked_up: Arc<LookedUp>, path: &PodPath, form: Option<IncludeObject>) -> Answer {
+    looked_up.refresh().await?;
+    collection::get(&*looked_up, &*looked_up.find(path)?, form, (backend.now)())
 }

@@ -76,6 +76,11 @@ impl ApiFailure {
         Self::new(410, "Expired", message)
     }
 
+    /// 504: a list as new as a version that was never given out. Clients that read this text list again without a version.
+    pub(super) fn version_too_large(asked: u64, latest: u64) -> Self {
+        Self::new(504, "Timeout", format!("Too large resource version: {asked}, current: {latest}"))
+    }
+
     /// 413.
     pub(super) fn too_large(message: impl Into<String>) -> Self {
         Self::new(413, "RequestEntityTooLarge", message)

@@ -3,9 +3,9 @@
 use super::Backend;
 use super::failure::ApiFailure;
 use super::respond::{self, Answer};
-use super::route::{OWN_GROUP, OWN_VERSION};
+use super::route::OWN_API_VERSION;
 use super::show::age_since;
-use super::table::{self, Column, IncludeObject};
+use super::table::Column;
 use bytes::Bytes;
 use futures_util::stream;
 use jiff::Timestamp;
@@ -82,7 +82,8 @@ pub struct ImportAnswer {
     pub references: Vec<String>,
 }
 
-const COLUMNS: &[Column] = &[
+/// Columns of images.
+pub(super) const COLUMNS: &[Column] = &[
     Column { description: "Reference of the image", ..Column::name() },
     Column::text("Digest", "Digest of the image manifest, shortened"),
     Column::text("Size", "Size of the image layers on disk"),
@@ -108,7 +109,7 @@ impl From<&ImageError> for ApiFailure {
 
 fn object(image: &ImageRecord) -> Value {
     json!({
-        "apiVersion": format!("{OWN_GROUP}/{OWN_VERSION}"),
+        "apiVersion": OWN_API_VERSION,
         "kind": "Image",
         "metadata": {"name": image.digest, "creationTimestamp": image.created_at},
         "references": image.references,
@@ -120,33 +121,34 @@ fn object(image: &ImageRecord) -> Value {
     })
 }
 
-/// All images.
-pub(super) async fn list(backend: &Backend, form: Option<IncludeObject>) -> Answer {
+/// All images as they are shown.
+pub(super) async fn shown(backend: &Backend) -> Result<Vec<Value>, ApiFailure> {
     let images = backend.images.list().await.map_err(|error| ApiFailure::from(&error))?;
-    let Some(include) = form else {
-        let items: Vec<_> = images.iter().map(object).collect();
-        let api_version = format!("{OWN_GROUP}/{OWN_VERSION}");
-        let usage = backend.images.usage().await.map_err(|error| ApiFailure::from(&error))?;
-        return respond::json(
-            &json!({"kind": "ImageList", "apiVersion": api_version, "metadata": {}, "items": items, "usage": usage}),
-        );
-    };
-    let now = (backend.now)();
-    let rows = images.iter().map(|image| row(image, include, now)).collect();
-    respond::json(&table::table(COLUMNS, rows, 0))
+    Ok(images.iter().map(object).collect())
 }
 
-fn row(image: &ImageRecord, include: IncludeObject, now: Timestamp) -> Value {
-    let name = image.references.first().map_or(image.digest.as_str(), String::as_str);
-    let cells = vec![
-        json!(name),
-        json!(super::show::short_digest(&image.digest)),
-        json!(super::show::human_size(image.size_bytes)),
-        json!(super::show::human_size(image.unique_bytes)),
-        json!(age_since(Some(image.created_at), now)),
-    ];
-    let object = object(image);
-    table::row(cells, include, || object["metadata"].clone(), || object.clone())
+/// All images, with the disk space that they need; `version` is the one that a watch continues from.
+pub(super) async fn list(backend: &Backend, version: u64) -> Answer {
+    let items = shown(backend).await?;
+    let usage = backend.images.usage().await.map_err(|error| ApiFailure::from(&error))?;
+    let metadata = json!({"resourceVersion": version.to_string()});
+    respond::json(
+        &json!({"kind": "ImageList", "apiVersion": OWN_API_VERSION, "metadata": metadata, "items": items, "usage": usage}),
+    )
+}
+
+/// The cells of an image as it is shown.
+pub(super) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let digest = object["digest"].as_str().unwrap_or_default();
+    let size = |field: &str| json!(super::show::human_size(object[field].as_u64().unwrap_or_default()));
+    let created_at = object["metadata"]["creationTimestamp"].as_str().and_then(|time| time.parse().ok());
+    vec![
+        json!(object["references"][0].as_str().unwrap_or(digest)),
+        json!(super::show::short_digest(digest)),
+        size("sizeBytes"),
+        size("uniqueBytes"),
+        json!(age_since(created_at, now)),
+    ]
 }
 
 /// Imports an archive.

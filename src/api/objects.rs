@@ -1,96 +1,47 @@
 //! ConfigMaps and Secrets, read-only. Of a Secret only keys and sizes are shown, never values.
 
-use super::Backend;
-use super::failure::ApiFailure;
 use super::published::SOURCE_ANNOTATION;
-use super::respond::{self, Answer};
-use super::route::PodPath;
-use super::table::{self, Column, IncludeObject};
+use super::table::Column;
 use k8s_openapi::api::core::v1::Secret;
-use podstead_pod::objects::{Held, Object, ObjectKind, ObjectName};
-use serde_json::{Value, json};
+use podstead_pod::SourceId;
+use podstead_pod::objects::{Held, Object, ObjectKind, ObjectName, Objects};
+use serde_json::{Map, Value, json};
 
 /// Annotation with the keys of a Secret, whose data are left out.
 pub const KEYS_ANNOTATION: &str = "podstead.dev/keys";
 
-const CONFIG_MAP_COLUMNS: &[Column] =
+/// Columns of ConfigMaps.
+pub(super) const CONFIG_MAP_COLUMNS: &[Column] =
     &[Column::name(), Column::text("Data", "Number of keys"), Column::text("Source", "Source that the object comes from").wide()];
-const SECRET_COLUMNS: &[Column] = &[
+/// Columns of Secrets.
+pub(super) const SECRET_COLUMNS: &[Column] = &[
     Column::name(),
     Column::text("Type", "Type of the Secret"),
     Column::text("Data", "Number of keys"),
     Column::text("Source", "Source that the object comes from").wide(),
 ];
 
-/// Kinds served here. Claims are served elsewhere, with their data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ListedKind {
-    /// `ConfigMap`.
-    ConfigMap,
-    /// `Secret`.
-    Secret,
+/// The objects of a kind as they are shown.
+pub(super) fn shown_of(objects: &Objects, kind: ObjectKind) -> Vec<Value> {
+    objects.iter().filter(|(name, _)| name.kind == kind).map(|(name, held)| shown(name, held)).collect()
 }
 
-impl ListedKind {
-    const fn object_kind(self) -> ObjectKind {
-        match self {
-            ListedKind::ConfigMap => ObjectKind::ConfigMap,
-            ListedKind::Secret => ObjectKind::Secret,
-        }
-    }
-
-    pub(super) const fn plural(self) -> &'static str {
-        match self {
-            ListedKind::ConfigMap => "configmaps",
-            ListedKind::Secret => "secrets",
-        }
-    }
-
-    const fn columns(self) -> &'static [Column] {
-        match self {
-            ListedKind::ConfigMap => CONFIG_MAP_COLUMNS,
-            ListedKind::Secret => SECRET_COLUMNS,
-        }
-    }
+/// The cells of a ConfigMap.
+pub(super) fn config_map_cells(object: &Value) -> Vec<Value> {
+    let keys = |field: &str| object[field].as_object().map_or(0, Map::len);
+    let keys = keys("data") + keys("binaryData");
+    vec![object["metadata"]["name"].clone(), json!(keys.to_string()), source_of(object)]
 }
 
-/// Objects of one kind, of one namespace or of all.
-pub(super) fn list(backend: &Backend, kind: ListedKind, namespace: Option<&str>, form: Option<IncludeObject>) -> Answer {
-    let objects = backend.objects.get();
-    let is_of_kind = |name: &ObjectName| name.kind == kind.object_kind();
-    let is_asked_for = |name: &ObjectName| is_of_kind(name) && namespace.is_none_or(|namespace| namespace == name.namespace);
-    let asked: Vec<_> = objects.iter().filter(|(name, _)| is_asked_for(name)).collect();
-    let Some(include) = form else {
-        let items: Vec<Value> = asked.iter().map(|(name, held)| shown(name, held)).collect();
-        return respond::json(
-            &json!({"kind": format!("{}List", kind.object_kind().as_str()), "apiVersion": "v1", "metadata": {}, "items": items}),
-        );
-    };
-    let rows = asked.iter().map(|(name, held)| row(name, held, include)).collect();
-    respond::json(&table::table(kind.columns(), rows, 0))
+/// The cells of a Secret.
+pub(super) fn secret_cells(object: &Value) -> Vec<Value> {
+    let keys = object["metadata"]["annotations"][KEYS_ANNOTATION].as_str().unwrap_or_default();
+    let keys = keys.split(", ").filter(|key| !key.is_empty()).count();
+    vec![object["metadata"]["name"].clone(), object["type"].clone(), json!(keys.to_string()), source_of(object)]
 }
 
-/// One object.
-pub(super) fn get(backend: &Backend, kind: ListedKind, path: PodPath, form: Option<IncludeObject>) -> Answer {
-    let objects = backend.objects.get();
-    let name = ObjectName { kind: kind.object_kind(), namespace: path.namespace, name: path.name };
-    let held = objects
-        .first(&name)
-        .map_err(|error| ApiFailure { message: error.to_string(), ..ApiFailure::not_found(kind.plural(), &name.name) })?;
-    match form {
-        Some(include) => respond::json(&table::table(kind.columns(), vec![row(&name, held, include)], 0)),
-        None => respond::json(&shown(&name, held)),
-    }
-}
-
-fn row(name: &ObjectName, held: &Held, include: IncludeObject) -> Value {
-    let mut cells = vec![json!(name.name)];
-    if let Object::Secret(secret) = &held.object {
-        cells.push(json!(type_of(secret)));
-    }
-    cells.extend([json!(held.object.files().len().to_string()), json!(held.source.as_str())]);
-    let object = shown(name, held);
-    table::row(cells, include, || object["metadata"].clone(), || object.clone())
+fn source_of(object: &Value) -> Value {
+    object["metadata"]["annotations"][SOURCE_ANNOTATION].clone()
 }
 
 fn type_of(secret: &Secret) -> &str {
@@ -116,8 +67,23 @@ fn shown(name: &ObjectName, held: &Held) -> Value {
         }
     };
     value["metadata"]["namespace"] = json!(name.namespace);
+    value["metadata"]["uid"] = json!(stable_uid(&held.source, name));
     value["metadata"]["annotations"][SOURCE_ANNOTATION] = json!(held.source.as_str());
     value
+}
+
+/// The UID of an object of a source: the same as long as the source has an object of this name, also after a restart.
+pub(super) fn stable_uid(source: &SourceId, name: &ObjectName) -> String {
+    let ObjectName { kind, namespace, name } = name;
+    let text = [source.as_str(), kind.as_str(), namespace, name].join("\0");
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest.as_ref()[..16]);
+    // Version 8 of RFC 9562: made from what the application chooses.
+    bytes[6] = bytes[6] & 0x0f | 0x80;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex = hex::encode(bytes);
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

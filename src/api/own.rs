@@ -3,9 +3,9 @@
 use super::Backend;
 use super::failure::ApiFailure;
 use super::respond::{self, Answer};
-use super::route::{OWN_GROUP, OWN_VERSION};
+use super::route::OWN_API_VERSION;
 use super::show::age_since;
-use super::table::{self, Column, IncludeObject};
+use super::table::Column;
 use jiff::Timestamp;
 use podstead_artifact::wake::LookTimes;
 use podstead_manifest::Problem;
@@ -133,7 +133,7 @@ pub struct SourceObjectStatus {
 impl From<&SourceStatus> for SourceObject {
     fn from(source: &SourceStatus) -> Self {
         Self {
-            api_version: format!("{OWN_GROUP}/{OWN_VERSION}"),
+            api_version: OWN_API_VERSION.into(),
             kind: "Source".into(),
             metadata: SourceMetadata { name: source.id.to_string() },
             spec: SourceSpec { kind: source.kind.clone(), location: source.location.clone() },
@@ -155,7 +155,8 @@ impl From<&SourceStatus> for SourceObject {
     }
 }
 
-const SOURCE_COLUMNS: &[Column] = &[
+/// Columns of sources.
+pub(super) const SOURCE_COLUMNS: &[Column] = &[
     Column::name(),
     Column::text("Kind", "Kind of source: directory, http or git"),
     Column::text("Revision", "Accepted revision"),
@@ -168,9 +169,11 @@ const SOURCE_COLUMNS: &[Column] = &[
     Column::text("Location", "Path or URL").wide(),
 ];
 
-fn source_row(source: &SourceObject, include: IncludeObject, now: Timestamp) -> Value {
+/// The cells of a source as it is shown.
+pub(super) fn source_cells(object: Value, now: Timestamp) -> Vec<Value> {
+    let Ok(source) = serde_json::from_value::<SourceObject>(object) else { return Vec::new() };
     let status = &source.status;
-    let cells = vec![
+    vec![
         json!(source.metadata.name),
         json!(source.spec.kind),
         json!(status.accepted_revision.as_deref().unwrap_or("<none>")),
@@ -181,8 +184,7 @@ fn source_row(source: &SourceObject, include: IncludeObject, now: Timestamp) -> 
         json!(status.last_error.as_deref().unwrap_or_default()),
         json!(status.hold.as_ref().map_or("", |hold| hold.kind.word())),
         json!(source.spec.location),
-    ];
-    table::row(cells, include, || json!(source.metadata), || json!(source))
+    ]
 }
 
 /// The number of objects that are refused, however many faults each of them has. A file that could not be read counts as one.
@@ -206,33 +208,9 @@ fn object(backend: &Backend, source: &SourceStatus) -> SourceObject {
     object
 }
 
-/// All sources.
-pub(super) fn list_sources(backend: &Backend, form: Option<IncludeObject>) -> Answer {
-    let sources: Vec<_> = backend.published.sources().iter().map(|source| object(backend, source)).collect();
-    match form {
-        Some(include) => {
-            let now = (backend.now)();
-            let rows = sources.iter().map(|source| source_row(source, include, now)).collect();
-            respond::json(&table::table(SOURCE_COLUMNS, rows, 0))
-        }
-        None => respond::json(&json!({
-            "kind": "SourceList",
-            "apiVersion": format!("{OWN_GROUP}/{OWN_VERSION}"),
-            "metadata": {},
-            "items": sources,
-        })),
-    }
-}
-
-/// One source.
-pub(super) fn get_source(backend: &Backend, name: &str, form: Option<IncludeObject>) -> Answer {
-    let sources = backend.published.sources();
-    let source = sources.iter().find(|source| source.id.as_str() == name);
-    let source = object(backend, source.ok_or_else(|| ApiFailure::not_found("sources", name))?);
-    match form {
-        Some(include) => respond::json(&table::table(SOURCE_COLUMNS, vec![source_row(&source, include, (backend.now)())], 0)),
-        None => respond::json(&source),
-    }
+/// All sources as they are shown.
+pub(super) fn sources(backend: &Backend) -> Vec<Value> {
+    backend.published.sources().iter().map(|source| json!(object(backend, source))).collect()
 }
 
 /// Result of pruning a source.

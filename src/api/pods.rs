@@ -13,8 +13,19 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const FIELDS: &[&str] =
-    &["metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.restartPolicy", "status.phase", "status.podIP"];
+const FIELDS: &[&str] = &[
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.hostNetwork",
+    "spec.nodeName",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "spec.serviceAccountName",
+    "status.nominatedNodeName",
+    "status.phase",
+    "status.podIP",
+];
 const COLUMNS: &[Column] = &[
     Column::name(),
     Column::text("Ready", "Ready containers of all containers"),
@@ -108,6 +119,9 @@ impl Collection for Pods {
             "metadata.namespace" => Some(item.desired.full_name.namespace.clone()),
             "metadata.uid" => Some(item.desired.uid.to_string()),
             "spec.nodeName" => spec.and_then(|spec| spec.node_name.clone()),
+            "spec.hostNetwork" => Some(spec.and_then(|spec| spec.host_network).unwrap_or_default().to_string()),
+            "spec.schedulerName" => spec.and_then(|spec| spec.scheduler_name.clone()),
+            "spec.serviceAccountName" => spec.and_then(|spec| spec.service_account_name.clone()),
             "spec.restartPolicy" => spec.and_then(|spec| spec.restart_policy.clone()),
             "status.phase" => item.status.phase.clone(),
             "status.podIP" => item.status.pod_ip.clone(),

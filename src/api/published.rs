@@ -1,6 +1,7 @@
 //! State that the API serves: pods with their status, workloads, and sources. The stages publish here and requests read from here, so that no
 //! request ever waits for the sync loop, nor the sync loop for a request.
 
+use super::looked_up::LookedUpJournals;
 use super::published_workloads::{PublishedWorkload, PublishedWorkloads};
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -137,6 +138,7 @@ pub struct Published {
     incarnations: Mutex<BTreeMap<PodKey, VecDeque<Incarnation>>>,
     sources: Mutex<BTreeMap<SourceId, SourceStatus>>,
     workloads: PublishedWorkloads,
+    looked_up: LookedUpJournals,
     now: fn() -> Timestamp,
 }
 
@@ -146,7 +148,9 @@ impl Published {
     /// whose metadata has no time of creation.
     pub fn new(start: u64, now: fn() -> Timestamp) -> Self {
         let workloads = PublishedWorkloads::new(start);
-        Self { pods: Journal::new(start, HISTORY), incarnations: Mutex::default(), sources: Mutex::default(), workloads, now }
+        let pods = Journal::new(start, HISTORY);
+        let looked_up = LookedUpJournals::new(start);
+        Self { pods, incarnations: Mutex::default(), sources: Mutex::default(), workloads, looked_up, now }
     }
 
     /// Workloads of one kind, for listing and watching.
@@ -157,6 +161,11 @@ impl Published {
     /// Pods, for listing and watching.
     pub fn pods(&self) -> &Journal<PodKey, PublishedPod> {
         &self.pods
+    }
+
+    /// Journals of the kinds that are looked up when somebody asks.
+    pub(super) fn looked_up(&self) -> &LookedUpJournals {
+        &self.looked_up
     }
 
     /// Sources by name.

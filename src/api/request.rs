@@ -39,6 +39,17 @@ impl Query {
         Self(form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect())
     }
 
+    /// The same with only the object of this name selected.
+    pub(super) fn selecting(&self, name: &str) -> Self {
+        let mut parameters = self.0.clone();
+        let name = format!("metadata.name={name}");
+        match parameters.iter_mut().find(|(key, _)| key == "fieldSelector") {
+            Some((_, selector)) => *selector = format!("{selector},{name}"),
+            None => parameters.push(("fieldSelector".to_owned(), name)),
+        }
+        Self(parameters)
+    }
+
     /// The first value of a parameter.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())

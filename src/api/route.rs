@@ -1,8 +1,8 @@
 //! From a path to what it asks for. **Pure**.
 
 use super::control::PodOrder;
+use super::looked_up::LookedUpKind;
 use super::metrics::Page;
-use super::objects::ListedKind;
 use super::resource::WorkloadResource;
 use super::reviews::Review;
 use super::services::ServedKind;
@@ -66,9 +66,9 @@ pub(super) enum Route {
     /// Events, of one namespace or of all.
     Events(Option<String>),
     /// ConfigMaps or Secrets, of one namespace or of all.
-    Objects(ListedKind, Option<String>),
+    Objects(LookedUpKind, Option<String>),
     /// One ConfigMap or Secret.
-    Object(ListedKind, PodPath),
+    Object(LookedUpKind, PodPath),
     /// PersistentVolumeClaims, of one namespace or of all.
     Claims(Option<String>),
     /// One PersistentVolumeClaim.
@@ -154,8 +154,23 @@ impl WorkloadGroup {
 pub const OWN_GROUP: &str = "podstead.dev";
 /// The version of it.
 pub const OWN_VERSION: &str = "v1alpha1";
+/// Both, as objects have them.
+pub(super) const OWN_API_VERSION: &str = "podstead.dev/v1alpha1";
 
 impl Route {
+    /// The collection that an object is in, and its name, for a watch of one object; any other route as it is.
+    pub(super) fn into_collection(self) -> (Self, Option<String>) {
+        match self {
+            Self::Pod(path) => (Self::Pods(Some(path.namespace)), Some(path.name)),
+            Self::Workload(kind, path) => (Self::Workloads(kind, Some(path.namespace)), Some(path.name)),
+            Self::ServedObject(kind, path) => (Self::Served(kind, Some(path.namespace)), Some(path.name)),
+            Self::Object(kind, path) => (Self::Objects(kind, Some(path.namespace)), Some(path.name)),
+            Self::Claim(path) => (Self::Claims(Some(path.namespace)), Some(path.name)),
+            Self::Source(name) => (Self::Sources, Some(name)),
+            other => (other, None),
+        }
+    }
+
     /// Finds the route; `None` for a path that is not served. Segments are percent-decoded.
     pub(super) fn parse(path: &str) -> Option<Self> {
         let segments: Vec<String> = path.split('/').filter(|segment| !segment.is_empty()).map(decode).collect();
@@ -206,13 +221,13 @@ impl Route {
             ["services"] | ["namespaces", _, "services", ..] => Self::served(ServedKind::Service, "services", segments),
             ["pods"] => Some(Self::Pods(None)),
             ["events"] => Some(Self::Events(None)),
-            ["configmaps"] => Some(Self::Objects(ListedKind::ConfigMap, None)),
-            ["secrets"] => Some(Self::Objects(ListedKind::Secret, None)),
+            ["configmaps"] => Some(Self::Objects(LookedUpKind::ConfigMap, None)),
+            ["secrets"] => Some(Self::Objects(LookedUpKind::Secret, None)),
             ["persistentvolumeclaims"] => Some(Self::Claims(None)),
             ["namespaces", namespace, plural @ ("configmaps" | "secrets"), ref rest @ ..] => {
                 let kind = match plural {
-                    "secrets" => ListedKind::Secret,
-                    _ => ListedKind::ConfigMap,
+                    "secrets" => LookedUpKind::Secret,
+                    _ => LookedUpKind::ConfigMap,
                 };
                 let namespace = namespace.to_owned();
                 match *rest {
@@ -318,9 +333,9 @@ mod tests {
             ("/api/v1/namespaces/default/pods/web-edge/exec", Some(Route::PodExec(web()))),
             ("/api/v1/namespaces/default/pods/web-edge/portforward", Some(Route::PodPortForward(web()))),
             ("/api/v1/namespaces/default/pods/web-edge/proxy", None),
-            ("/api/v1/configmaps", Some(Route::Objects(ListedKind::ConfigMap, None))),
-            ("/api/v1/namespaces/x/secrets", Some(Route::Objects(ListedKind::Secret, Some("x".into())))),
-            ("/api/v1/namespaces/default/secrets/web-edge", Some(Route::Object(ListedKind::Secret, web()))),
+            ("/api/v1/configmaps", Some(Route::Objects(LookedUpKind::ConfigMap, None))),
+            ("/api/v1/namespaces/x/secrets", Some(Route::Objects(LookedUpKind::Secret, Some("x".into())))),
+            ("/api/v1/namespaces/default/secrets/web-edge", Some(Route::Object(LookedUpKind::Secret, web()))),
             ("/api/v1/namespaces/default/secrets/web-edge/data", None),
             ("/api/v1/persistentvolumeclaims", Some(Route::Claims(None))),
             ("/api/v1/namespaces/default/persistentvolumeclaims/web-edge", Some(Route::Claim(web()))),

@@ -3,6 +3,7 @@
 use super::collection::Collection;
 use super::failure::ApiFailure;
 use super::published::{PodKey, SOURCE_ANNOTATION};
+use super::published_objects::{PublishedObject, replace};
 use super::route::PodPath;
 use super::table::Column;
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use podstead_pod::{DEFAULT_NAMESPACE, SourceId};
 use podstead_telemetry::journal::Journal;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Changes of one kind that are remembered for watchers.
@@ -63,26 +64,6 @@ pub struct ServiceView {
     slices: Journal<PodKey, PublishedObject>,
 }
 
-/// One version of an object.
-#[derive(Debug)]
-pub(super) struct PublishedObject {
-    key: PodKey,
-    labels: BTreeMap<String, String>,
-    object: Value,
-    /// Without the version.
-    content: Value,
-}
-
-impl PublishedObject {
-    fn new(key: PodKey, content: Value, version: u64) -> Self {
-        let mut object = content.clone();
-        object["metadata"]["resourceVersion"] = json!(version.to_string());
-        let labels = content["metadata"]["labels"].as_object().into_iter().flatten();
-        let labels = labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
-        Self { key, labels, object, content }
-    }
-}
-
 impl ServiceView {
     /// Nothing is served yet. Versions start after `start`, as those of pods do.
     pub fn new(start: u64) -> Self {
@@ -93,14 +74,13 @@ impl ServiceView {
     pub fn replace(&self, shown: Vec<Shown>) {
         let (mut services, mut slices) = (Vec::new(), Vec::new());
         for Shown { service, slices: of_service, source } in shown {
-            services.push(json!(service));
-            if let Some(last) = services.last_mut() {
-                last["metadata"]["annotations"][SOURCE_ANNOTATION] = json!(source.as_str());
-            }
-            slices.extend(of_service.into_iter().map(|slice| json!(slice)));
+            let mut service = in_namespace(json!(service));
+            service["metadata"]["annotations"][SOURCE_ANNOTATION] = json!(source.as_str());
+            services.push(service);
+            slices.extend(of_service.into_iter().map(|slice| in_namespace(json!(slice))));
         }
-        replace(&self.services, services);
-        replace(&self.slices, slices);
+        replace(&self.services, &services);
+        replace(&self.slices, &slices);
     }
 
     const fn journal(&self, kind: ServedKind) -> &Journal<PodKey, PublishedObject> {
@@ -111,21 +91,13 @@ impl ServiceView {
     }
 }
 
-fn replace(journal: &Journal<PodKey, PublishedObject>, objects: Vec<Value>) {
-    let mut present = BTreeSet::new();
-    for mut content in objects {
-        let text = |field: &str| content["metadata"][field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-        let namespace = text("namespace").unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
-        let key = PodKey { namespace: namespace.clone(), name: text("name").unwrap_or_default() };
-        content["metadata"]["namespace"] = json!(namespace);
-        present.insert(key.clone());
-        journal.update(key.clone(), |before, version| {
-            before.is_none_or(|before| before.content != content).then(|| PublishedObject::new(key, content, version))
-        });
+/// An object without a namespace is in the default one.
+fn in_namespace(mut object: Value) -> Value {
+    let namespace = &mut object["metadata"]["namespace"];
+    if namespace.as_str().is_none_or(str::is_empty) {
+        *namespace = json!(DEFAULT_NAMESPACE);
     }
-    for gone in journal.list().1.iter().filter(|object| !present.contains(&object.key)) {
-        journal.remove(&gone.key, |last, version| PublishedObject::new(last.key.clone(), last.content.clone(), version));
-    }
+    object
 }
 
 /// Objects of one kind.
@@ -185,7 +157,10 @@ impl Collection for Served {
     }
 
     fn fields(&self) -> &'static [&'static str] {
-        &["metadata.name", "metadata.namespace"]
+        match self.kind {
+            ServedKind::Service => &["metadata.name", "metadata.namespace", "spec.clusterIP", "spec.type"],
+            ServedKind::EndpointSlice => &["metadata.name", "metadata.namespace"],
+        }
     }
 
     fn columns(&self) -> &'static [Column] {
@@ -208,25 +183,21 @@ impl Collection for Served {
     }
 
     fn field(&self, item: &PublishedObject, name: &str) -> String {
-        match name {
-            "metadata.name" => item.key.name.clone(),
-            "metadata.namespace" => item.key.namespace.clone(),
-            _ => String::new(),
-        }
+        item.field(name)
     }
 
     fn metadata(&self, item: &PublishedObject) -> Value {
-        item.object["metadata"].clone()
+        item.metadata()
     }
 
     fn json(&self, item: &PublishedObject) -> Bytes {
-        Bytes::from(item.object.to_string())
+        item.json()
     }
 
     fn cells(&self, item: &PublishedObject, _now: Timestamp) -> Vec<Value> {
         let cells = match self.kind {
-            ServedKind::Service => service_cells(&item.object),
-            ServedKind::EndpointSlice => slice_cells(&item.object),
+            ServedKind::Service => service_cells(&item.object()),
+            ServedKind::EndpointSlice => slice_cells(&item.object()),
         };
         cells.into_iter().map(Value::from).collect()
     }

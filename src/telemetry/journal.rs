@@ -56,6 +56,10 @@ pub struct Journal<K, V> {
     inner: Mutex<Inner<K, V>>,
     latest: watch::Sender<u64>,
     capacity: usize,
+    /// The weight of an entry.
+    weigh: fn(&V) -> usize,
+    /// Limit of the weight of the history.
+    limit: usize,
 }
 
 #[derive(Debug)]
@@ -65,13 +69,20 @@ struct Inner<K, V> {
     floor: u64,
     live: BTreeMap<K, Arc<V>>,
     history: VecDeque<Change<V>>,
+    /// Sum of the weights of `history`.
+    weight: usize,
 }
 
 impl<K: Ord, V> Journal<K, V> {
     /// An empty journal whose first change gets version `start + 1`, and which remembers `capacity` changes.
     pub fn new(start: u64, capacity: usize) -> Self {
-        let inner = Inner { version: start, floor: start, live: BTreeMap::new(), history: VecDeque::new() };
-        Self { inner: Mutex::new(inner), latest: watch::Sender::new(start), capacity }
+        let inner = Inner { version: start, floor: start, live: BTreeMap::new(), history: VecDeque::new(), weight: 0 };
+        Self { inner: Mutex::new(inner), latest: watch::Sender::new(start), capacity, weigh: |_| 0, limit: usize::MAX }
+    }
+
+    /// Forgets old changes also when those that are remembered weigh more than `limit`; for entries that may be large.
+    pub fn weighing(self, limit: usize, weigh: fn(&V) -> usize) -> Self {
+        Self { weigh, limit, ..self }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<K, V>> {
@@ -102,12 +113,14 @@ impl<K: Ord, V> Journal<K, V> {
     }
 
     fn record(&self, mut inner: MutexGuard<'_, Inner<K, V>>, change: Change<V>) {
+        let (weigh, limit) = (self.weigh, self.limit);
         inner.version = change.version;
+        inner.weight += weigh(&change.value);
         inner.history.push_back(change);
-        while inner.history.len() > self.capacity {
-            if let Some(oldest) = inner.history.pop_front() {
-                inner.floor = oldest.version;
-            }
+        while inner.history.len() > self.capacity || inner.weight > limit {
+            let Some(oldest) = inner.history.pop_front() else { break };
+            inner.floor = oldest.version;
+            inner.weight -= weigh(&oldest.value);
         }
         let version = inner.version;
         drop(inner);
@@ -191,6 +204,19 @@ mod tests {
         assert_eq!(journal.since(3).unwrap().len(), 2);
         assert_eq!(journal.since(5).unwrap().len(), 0);
         assert!(journal.since(6).is_err(), "a version that was never given out");
+    }
+
+    #[test]
+    fn heavy_history_is_short() {
+        let journal = Journal::new(0, 100).weighing(10, |entry: &(u64, u32)| entry.1 as usize);
+        for weight in [4, 5, 6, 2] {
+            put(&journal, 1, weight);
+        }
+        assert_eq!(journal.since(1).unwrap_err().oldest, 2);
+        assert_eq!(journal.since(2).unwrap().len(), 2);
+        put(&journal, 1, 11);
+        assert_eq!(journal.since(4).unwrap_err(), Expired { asked: 4, oldest: 5, latest: 5 });
+        assert_eq!(journal.list().1.len(), 1, "what is present stays");
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use podstead::workload::object::WorkloadKind;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Copies between a TCP port that the kernel chose and the socket.
@@ -28,6 +28,7 @@ fn bridge(host: &Host) -> SocketAddr {
 }
 
 pub(crate) struct Kubectl<'a> {
+    program: PathBuf,
     /// The option that says where the API is.
     server: String,
     host: &'a Host,
@@ -36,13 +37,23 @@ pub(crate) struct Kubectl<'a> {
 impl<'a> Kubectl<'a> {
     /// `None` where there is no kubectl.
     pub(crate) fn find(host: &'a Host) -> Option<Self> {
-        let exists = |directory: &Path| directory.join("kubectl").is_file();
-        let path = std::env::var_os("PATH")?;
-        if !std::env::split_paths(&path).any(|directory| exists(&directory)) {
+        let program = programs().into_iter().next();
+        if program.is_none() {
             std::io::stderr().write_all(b"no kubectl in PATH: skipped\n").unwrap();
-            return None;
         }
-        Some(Self { server: format!("--server=http://{}", bridge(host)), host })
+        Some(Self { program: program?, server: format!("--server=http://{}", bridge(host)), host })
+    }
+
+    /// Every kubectl of this machine.
+    pub(crate) fn all(host: &'a Host) -> Vec<Self> {
+        let server = format!("--server=http://{}", bridge(host));
+        programs().into_iter().map(|program| Self { program, server: server.clone(), host }).collect()
+    }
+
+    /// Its minor version.
+    pub(crate) fn minor(&self) -> u32 {
+        let version: serde_json::Value = serde_json::from_str(&self.run(&["version", "--client", "-o", "json"])).unwrap();
+        version["clientVersion"]["minor"].as_str().unwrap().trim_end_matches('+').parse().unwrap()
     }
 
     /// With a kubeconfig; `None` where there is no kubectl.
@@ -51,9 +62,10 @@ impl<'a> Kubectl<'a> {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("kubectl");
+        let mut command = Command::new(&self.program);
         // A home of its own: kubectl caches what it discovered.
-        command.env("HOME", self.host.root.path()).env_remove("KUBECONFIG").stdin(Stdio::null());
+        let name = self.program.to_string_lossy().replace('/', "-");
+        command.env("HOME", self.host.root.path().join(format!("home{name}"))).env_remove("KUBECONFIG").stdin(Stdio::null());
         command.arg(&self.server).args(arguments);
         command
     }
@@ -67,6 +79,21 @@ impl<'a> Kubectl<'a> {
         assert!(output.status.success(), "kubectl {arguments:?}: {}", text(&output.stderr));
         text(&output.stdout)
     }
+}
+
+/// `kubectl` of PATH, and those of other versions, such as `kubectl.1.29`, there and where the SDK of Google has them.
+fn programs() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    folders.push("/usr/lib/google-cloud-sdk/bin".into());
+    let plain = folders.iter().map(|folder| folder.join("kubectl")).find(|program| program.is_file());
+    let entries = folders.iter().filter_map(|folder| folder.read_dir().ok()).flatten().flatten();
+    let mut others: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    others.retain(|program| program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("kubectl.1.")));
+    others.sort();
+    others.dedup();
+    // Each second one: their requests differ little from one to the next.
+    plain.into_iter().chain(others.into_iter().step_by(2)).collect()
 }
 
 #[test]
@@ -169,19 +196,13 @@ fn kubectl_reads_logs() {
     assert_eq!(kubectl.run(&["logs", "web-edge", "--tail=1", "--timestamps"]), "2026-01-01T00:00:01Z two\n");
 }
 
-/// Minor version of kubectl; from 1.31 on it speaks WebSocket.
-fn minor_version(kubectl: &Kubectl<'_>) -> u32 {
-    let version: serde_json::Value = serde_json::from_str(&kubectl.run(&["version", "--client", "-o", "json"])).unwrap();
-    version["clientVersion"]["minor"].as_str().unwrap().trim_end_matches('+').parse().unwrap()
-}
-
 #[test]
 fn kubectl_runs_programs() {
     let host = Host::start();
     host.publish_running("default", "web");
     let Some(kubectl) = Kubectl::find(&host) else { return };
     let output = kubectl.output(&["exec", "web-edge", "--", "exit", "7"]);
-    if minor_version(&kubectl) < 31 {
+    if kubectl.minor() < 31 {
         assert!(text(&output.stderr).contains("or podstead exec"), "{}", text(&output.stderr));
         return;
     }

@@ -1,6 +1,6 @@
 //! From a request to the words of Kubernetes' authorization: verb, resource, namespace, name. **Pure**.
 
-use crate::objects::ListedKind;
+use crate::looked_up::LookedUpKind;
 use crate::resource::workload_resource;
 use crate::route::{OWN_GROUP, PodPath, Route};
 use hyper::Method;
@@ -128,7 +128,7 @@ fn of<'a>(namespace: Option<&'a String>) -> Place<'a> {
 }
 
 fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
-    let plural = |kind: &ListedKind| kind.plural();
+    let plural = |kind: &LookedUpKind| kind.plural();
     match route {
         Route::Healthz
         | Route::Readyz

@@ -1,0 +1,234 @@
+//! Kinds that are looked up when somebody asks, rather than published: ConfigMaps, Secrets, claims, sources and images. Their journals are
+//! empty until then, and a watch keeps them up to date while it lasts: where nobody asks, nothing is kept and nothing runs.
+
+use super::Backend;
+use super::collection::{Collection, Lag};
+use super::failure::ApiFailure;
+use super::published::PodKey;
+use super::published_objects::{self, PublishedObject};
+use super::route::{OWN_API_VERSION, PodPath};
+use super::table::Column;
+use super::{claims, images, objects, own};
+use bytes::Bytes;
+use jiff::Timestamp;
+use podstead_pod::objects::{ObjectKind, ObjectName, Objects};
+use podstead_telemetry::journal::Journal;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// Changes of one kind that are remembered for watchers.
+const HISTORY: usize = 256;
+/// Bytes of them; a ConfigMap may have a megabyte.
+const HISTORY_BYTES: usize = 16 << 20;
+
+/// A kind that is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LookedUpKind {
+    /// `v1` ConfigMap.
+    ConfigMap,
+    /// `v1` Secret, without its data.
+    Secret,
+    /// `v1` PersistentVolumeClaim.
+    Claim,
+    /// A source.
+    Source,
+    /// An image.
+    Image,
+}
+
+impl LookedUpKind {
+    const ALL: [Self; 5] = [Self::ConfigMap, Self::Secret, Self::Claim, Self::Source, Self::Image];
+
+    /// The plural, as in paths.
+    pub(super) const fn plural(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "configmaps",
+            Self::Secret => "secrets",
+            Self::Claim => "persistentvolumeclaims",
+            Self::Source => "sources",
+            Self::Image => "images",
+        }
+    }
+
+    /// The kind of object of a source; `None` for what is not in a source.
+    const fn object_kind(self) -> Option<ObjectKind> {
+        match self {
+            Self::ConfigMap => Some(ObjectKind::ConfigMap),
+            Self::Secret => Some(ObjectKind::Secret),
+            Self::Claim => Some(ObjectKind::PersistentVolumeClaim),
+            Self::Source | Self::Image => None,
+        }
+    }
+
+    /// The time after which a watch looks again; `None` where changes are announced.
+    const fn interval(self) -> Option<Duration> {
+        match self {
+            Self::ConfigMap | Self::Secret => None,
+            // Their data on disk, and pods that use them.
+            Self::Claim => Some(Duration::from_secs(2)),
+            Self::Source => Some(Duration::from_secs(1)),
+            Self::Image => Some(Duration::from_secs(2)),
+        }
+    }
+}
+
+/// Journal of one kind.
+#[derive(Debug)]
+struct Shelf {
+    journal: Journal<PodKey, PublishedObject>,
+    /// The view that the journal was last made from. Locked while it is made, so that an older view does not replace a newer one.
+    seen: Mutex<Weak<Objects>>,
+}
+
+/// Journals of all kinds that are looked up.
+#[derive(Debug)]
+pub(super) struct LookedUpJournals([Shelf; LookedUpKind::ALL.len()]);
+
+impl LookedUpJournals {
+    /// Empty journals. Versions start after `start`.
+    pub(super) fn new(start: u64) -> Self {
+        let journal = || Journal::new(start, HISTORY).weighing(HISTORY_BYTES, PublishedObject::weight);
+        Self(LookedUpKind::ALL.map(|_| Shelf { journal: journal(), seen: Mutex::default() }))
+    }
+}
+
+/// Objects of one kind.
+#[derive(Debug)]
+pub(super) struct LookedUp {
+    backend: Backend,
+    kind: LookedUpKind,
+}
+
+impl LookedUp {
+    pub(super) fn new(backend: &Backend, kind: LookedUpKind) -> Self {
+        Self { backend: backend.clone(), kind }
+    }
+
+    fn shelf(&self) -> &Shelf {
+        &self.backend.published.looked_up().0[self.kind as usize]
+    }
+
+    /// One object; the journal must be fresh.
+    pub(super) fn find(&self, path: &PodPath) -> Result<Arc<PublishedObject>, ApiFailure> {
+        let PodPath { namespace, name } = path.clone();
+        let plural = self.kind.plural();
+        let key = PodKey { namespace, name };
+        self.journal().get(&key).ok_or_else(|| {
+            let not_found = ApiFailure::not_found(plural, &key.name);
+            let PodKey { namespace, name } = key;
+            // The message of the view names the sources that were searched.
+            let wanted = self.kind.object_kind().map(|kind| ObjectName { kind, namespace, name });
+            match wanted.and_then(|wanted| self.backend.objects.get().first(&wanted).err()) {
+                Some(error) => ApiFailure { message: error.to_string(), ..not_found },
+                None => not_found,
+            }
+        })
+    }
+
+    async fn look_up(&self, objects: &Objects) -> Result<Vec<Value>, ApiFailure> {
+        Ok(match self.kind {
+            LookedUpKind::ConfigMap => objects::shown_of(objects, ObjectKind::ConfigMap),
+            LookedUpKind::Secret => objects::shown_of(objects, ObjectKind::Secret),
+            LookedUpKind::Claim => claims::shown(&self.backend, objects).await?,
+            LookedUpKind::Source => own::sources(&self.backend),
+            LookedUpKind::Image => images::shown(&self.backend).await?,
+        })
+    }
+}
+
+impl Collection for LookedUp {
+    type Key = PodKey;
+    type Item = PublishedObject;
+
+    fn api_version(&self) -> &'static str {
+        match self.kind {
+            LookedUpKind::ConfigMap | LookedUpKind::Secret | LookedUpKind::Claim => "v1",
+            LookedUpKind::Source | LookedUpKind::Image => OWN_API_VERSION,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.kind {
+            LookedUpKind::ConfigMap => "ConfigMap",
+            LookedUpKind::Secret => "Secret",
+            LookedUpKind::Claim => "PersistentVolumeClaim",
+            LookedUpKind::Source => "Source",
+            LookedUpKind::Image => "Image",
+        }
+    }
+
+    fn fields(&self) -> &'static [&'static str] {
+        match self.kind {
+            LookedUpKind::Secret => &["metadata.name", "metadata.namespace", "type"],
+            LookedUpKind::ConfigMap | LookedUpKind::Claim => &["metadata.name", "metadata.namespace"],
+            LookedUpKind::Source | LookedUpKind::Image => &["metadata.name"],
+        }
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        match self.kind {
+            LookedUpKind::ConfigMap => objects::CONFIG_MAP_COLUMNS,
+            LookedUpKind::Secret => objects::SECRET_COLUMNS,
+            LookedUpKind::Claim => claims::COLUMNS,
+            LookedUpKind::Source => own::SOURCE_COLUMNS,
+            LookedUpKind::Image => images::COLUMNS,
+        }
+    }
+
+    fn journal(&self) -> &Journal<PodKey, PublishedObject> {
+        &self.shelf().journal
+    }
+
+    fn namespace<'a>(&self, item: &'a PublishedObject) -> &'a str {
+        &item.key.namespace
+    }
+
+    fn labels<'a>(&self, item: &'a PublishedObject) -> Option<&'a BTreeMap<String, String>> {
+        Some(&item.labels)
+    }
+
+    fn field(&self, item: &PublishedObject, name: &str) -> String {
+        item.field(name)
+    }
+
+    fn metadata(&self, item: &PublishedObject) -> Value {
+        item.metadata()
+    }
+
+    fn json(&self, item: &PublishedObject) -> Bytes {
+        item.json()
+    }
+
+    fn cells(&self, item: &PublishedObject, now: Timestamp) -> Vec<Value> {
+        let object = item.object();
+        match self.kind {
+            LookedUpKind::ConfigMap => objects::config_map_cells(&object),
+            LookedUpKind::Secret => objects::secret_cells(&object),
+            LookedUpKind::Claim => claims::cells(&object, now),
+            LookedUpKind::Source => own::source_cells(object, now),
+            LookedUpKind::Image => images::cells(&object, now),
+        }
+    }
+
+    async fn refresh(&self) -> Result<(), ApiFailure> {
+        let shelf = self.shelf();
+        let mut seen = shelf.seen.lock().await;
+        let objects = self.backend.objects.get();
+        let view = Arc::downgrade(&objects);
+        // What depends on nothing else is the same as long as the view is.
+        if self.kind.interval().is_none() && Weak::ptr_eq(&seen, &view) {
+            return Ok(());
+        }
+        published_objects::replace(&shelf.journal, &self.look_up(&objects).await?);
+        *seen = view;
+        Ok(())
+    }
+
+    fn lag(&self) -> Lag {
+        let announced = self.kind.object_kind().map(|_| self.backend.objects.subscribe());
+        Lag::new(announced, self.kind.interval())
+    }
+}

@@ -1,0 +1,109 @@
+//! Objects as JSON text, each with a version: for kinds that podstead does not keep as typed values.
+
+use super::published::PodKey;
+use bytes::Bytes;
+use podstead_telemetry::journal::Journal;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One version of an object.
+#[derive(Debug)]
+pub(super) struct PublishedObject {
+    /// Namespace and name; the namespace of an object that has none is empty.
+    pub(super) key: PodKey,
+    /// Its labels.
+    pub(super) labels: BTreeMap<String, String>,
+    version: u64,
+    // As text: a tree of values would need several times the memory, and there are many versions.
+    json: Bytes,
+}
+
+impl PublishedObject {
+    fn new(key: PodKey, content: &Value, version: u64) -> Self {
+        let labels = content["metadata"]["labels"].as_object().into_iter().flatten();
+        let labels = labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
+        Self { key, labels, version, json: encode(content, version) }
+    }
+
+    fn with_version(&self, version: u64) -> Self {
+        Self::new(self.key.clone(), &self.object(), version)
+    }
+
+    /// The object as JSON text.
+    pub(super) fn json(&self) -> Bytes {
+        self.json.clone()
+    }
+
+    /// The object.
+    pub(super) fn object(&self) -> Value {
+        serde_json::from_slice(&self.json).unwrap_or_default()
+    }
+
+    /// The metadata of the object.
+    pub(super) fn metadata(&self) -> Value {
+        self.object()["metadata"].take()
+    }
+
+    /// Value of a field that holds a text, for selectors; empty where it is missing.
+    pub(super) fn field(&self, path: &str) -> String {
+        match path {
+            "metadata.name" => self.key.name.clone(),
+            "metadata.namespace" => self.key.namespace.clone(),
+            path => self
+                .object()
+                .pointer(&format!("/{}", path.replace('.', "/")))
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
+        }
+    }
+
+    /// Bytes that it needs.
+    pub(super) fn weight(&self) -> usize {
+        self.json.len()
+    }
+}
+
+fn encode(content: &Value, version: u64) -> Bytes {
+    let mut object = content.clone();
+    object["metadata"]["resourceVersion"] = json!(version.to_string());
+    Bytes::from(object.to_string())
+}
+
+/// Replaces everything in a journal; what is the same keeps its version.
+pub(super) fn replace(journal: &Journal<PodKey, PublishedObject>, objects: &[Value]) {
+    let mut present = BTreeSet::new();
+    for content in objects {
+        let text = |field: &str| content["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let key = PodKey { namespace: text("namespace"), name: text("name") };
+        present.insert(key.clone());
+        journal.update(key.clone(), |before, version| {
+            let same = before.is_some_and(|before| before.json == encode(content, before.version));
+            (!same).then(|| PublishedObject::new(key, content, version))
+        });
+    }
+    for gone in journal.list().1.iter().filter(|object| !present.contains(&object.key)) {
+        journal.remove(&gone.key, PublishedObject::with_version);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use podstead_telemetry::journal::ChangeKind;
+
+    #[test]
+    fn only_what_differs_is_a_change() {
+        let journal = Journal::new(5, 8);
+        let object = |name: &str, value: u32| json!({"metadata": {"name": name, "labels": {"a": "b"}}, "value": value});
+        replace(&journal, &[object("one", 1), object("two", 1)]);
+        replace(&journal, &[object("one", 1), object("two", 2)]);
+        replace(&journal, &[object("two", 2)]);
+        let changes = journal.since(7).unwrap();
+        let seen: Vec<_> =
+            changes.iter().map(|change| (change.kind, change.value.key.name.as_str(), change.value.version)).collect();
+        assert_eq!(seen, [(ChangeKind::Modified, "two", 8), (ChangeKind::Deleted, "one", 9)]);
+        assert_eq!(changes[1].value.metadata()["resourceVersion"], "9");
+        assert_eq!(changes[0].value.field("metadata.labels.a"), "b");
+    }
+}
