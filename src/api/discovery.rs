@@ -1,7 +1,9 @@
 //! Discovery: which groups and resources there are, for kubectl and client libraries.
 
 use super::resource::WorkloadResource;
-use super::route::{OWN_GROUP, OWN_VERSION, WorkloadGroup};
+use super::respond::{self, Answer};
+use super::route::{METRICS_GROUP, OWN_GROUP, OWN_VERSION, WorkloadGroup};
+use hyper::{HeaderMap, header};
 use serde_json::{Value, json};
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -52,6 +54,8 @@ pub(super) fn core_resources() -> Value {
         resource("secrets", "secret", "Secret", true, READ, &[]),
         resource("persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", true, READ, &["pvc"]),
         resource("events", "event", "Event", true, &["list", "watch"], &["ev"]),
+        resource("namespaces", "namespace", "Namespace", false, READ, &["ns"]),
+        resource("nodes", "node", "Node", false, READ, &["no"]),
     ];
     resources.extend(workloads(""));
     json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": resources})
@@ -73,6 +77,7 @@ fn group(name: &str, version: &str) -> Value {
 pub(super) fn groups() -> Value {
     let mut groups: Vec<Value> = WorkloadGroup::ALL.iter().map(|group| group_versions(group.as_str(), "v1")).collect();
     groups.push(group_versions(SLICE_GROUP, "v1"));
+    groups.push(group_versions(METRICS_GROUP, METRICS_VERSION));
     groups.push(group_versions(OWN_GROUP, OWN_VERSION));
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
@@ -89,6 +94,21 @@ pub(super) fn slice_group() -> Value {
 pub(super) fn slice_resources() -> Value {
     let slices = resource("endpointslices", "endpointslice", "EndpointSlice", true, READ, &[]);
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": format!("{SLICE_GROUP}/v1"), "resources": [slices]})
+}
+
+const METRICS_VERSION: &str = "v1beta1";
+
+/// `/apis/metrics.k8s.io`.
+pub(super) fn metrics_group() -> Value {
+    group(METRICS_GROUP, METRICS_VERSION)
+}
+
+/// `/apis/metrics.k8s.io/v1beta1`.
+pub(super) fn metrics_resources() -> Value {
+    let verbs = &["get", "list"];
+    let resources = [resource("nodes", "", "NodeMetrics", false, verbs, &[]), resource("pods", "", "PodMetrics", true, verbs, &[])];
+    let group_version = format!("{METRICS_GROUP}/{METRICS_VERSION}");
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})
 }
 
 /// `/apis/podstead.dev`.
@@ -118,6 +138,83 @@ pub(super) fn own_resources() -> Value {
     ];
     let group_version = format!("{OWN_GROUP}/{OWN_VERSION}");
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})
+}
+
+/// The version of aggregated discovery that a client accepts: all resources in one answer.
+fn aggregated_version(headers: &HeaderMap) -> Option<&'static str> {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut forms = accepted.flat_map(|value| value.split(','));
+    forms.find_map(|form| {
+        let parameters: Vec<&str> = form.split(';').map(str::trim).collect();
+        let is_aggregated = parameters.contains(&"g=apidiscovery.k8s.io") && parameters.contains(&"as=APIGroupDiscoveryList");
+        ["v2", "v2beta1"].into_iter().find(|version| is_aggregated && parameters.contains(&format!("v={version}").as_str()))
+    })
+}
+
+/// `/api`.
+pub(super) fn core(headers: &HeaderMap) -> Answer {
+    match aggregated_version(headers) {
+        Some(version) => aggregated(version, &[("", "v1", core_resources())]),
+        None => respond::json(&core_versions()),
+    }
+}
+
+/// `/apis`.
+pub(super) fn all_groups(headers: &HeaderMap) -> Answer {
+    let Some(version) = aggregated_version(headers) else { return respond::json(&groups()) };
+    let mut groups: Vec<(&str, &str, Value)> =
+        WorkloadGroup::ALL.into_iter().map(|group| (group.as_str(), "v1", workload_resources(group))).collect();
+    groups.push((SLICE_GROUP, "v1", slice_resources()));
+    groups.push((METRICS_GROUP, METRICS_VERSION, metrics_resources()));
+    groups.push((OWN_GROUP, OWN_VERSION, own_resources()));
+    aggregated(version, &groups)
+}
+
+/// Lists of resources as one answer.
+fn aggregated(version: &'static str, groups: &[(&str, &str, Value)]) -> Answer {
+    let items: Vec<Value> = groups
+        .iter()
+        .map(|(group, group_version, list)| {
+            let resources = aggregated_resources(group, group_version, list);
+            let versions = json!([{"version": group_version, "resources": resources, "freshness": "Current"}]);
+            let metadata = if group.is_empty() { json!({}) } else { json!({"name": group}) };
+            json!({"metadata": metadata, "versions": versions})
+        })
+        .collect();
+    let api_version = format!("apidiscovery.k8s.io/{version}");
+    let body = json!({"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items});
+    let content_type = match version {
+        "v2" => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        _ => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
+    };
+    respond::bytes(content_type, body.to_string().into_bytes())
+}
+
+/// The resources of a list, each with its subresources.
+fn aggregated_resources(group: &str, version: &str, list: &Value) -> Vec<Value> {
+    let mut resources: Vec<Value> = Vec::new();
+    for entry in list["resources"].as_array().into_iter().flatten() {
+        let (group, version) = (entry["group"].as_str().unwrap_or(group), entry["version"].as_str().unwrap_or(version));
+        let kind = json!({"group": group, "version": version, "kind": entry["kind"]});
+        let name = entry["name"].as_str().unwrap_or_default();
+        match name.split_once('/') {
+            None => {
+                let scope = if entry["namespaced"] == true { "Namespaced" } else { "Cluster" };
+                resources.push(json!({
+                    "resource": name, "responseKind": kind, "scope": scope, "singularResource": entry["singularName"],
+                    "verbs": entry["verbs"], "shortNames": entry["shortNames"], "categories": entry["categories"], "subresources": [],
+                }));
+            }
+            Some((resource, subresource)) => {
+                let parent = resources.iter_mut().find(|parent| parent["resource"] == resource);
+                let subresources = parent.and_then(|parent| parent["subresources"].as_array_mut());
+                if let Some(subresources) = subresources {
+                    subresources.push(json!({"subresource": subresource, "responseKind": kind, "verbs": entry["verbs"]}));
+                }
+            }
+        }
+    }
+    resources
 }
 
 /// `/version`. Clients compare the numbers with their own: they are those of the Kubernetes API that the objects are of.

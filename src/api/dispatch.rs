@@ -13,7 +13,9 @@ use super::route::{PodPath, Route};
 use super::services::Served;
 use super::table::IncludeObject;
 use super::workloads::{self, Workloads};
-use super::{Backend, claims, control, credentials, discovery, exec, forward, images, log, metrics, own, reviews, revisions, sync};
+use super::{
+    Backend, claims, control, credentials, discovery, exec, forward, images, log, metrics, openapi, own, reviews, revisions, sync,
+};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, header};
 use podstead_settings::Role;
@@ -145,6 +147,9 @@ async fn respond_to(backend: &Backend, asked: Asked<'_>, route: Route, request: 
             reviews::review(backend, peer, review, version, &content_type, &body)
         }
         (Route::Credentials, &Method::POST) => credentials::credential(backend, peer, connection, request.into_body()).await,
+        (Route::CoreVersions, &Method::GET) => discovery::core(request.headers()),
+        (Route::Groups, &Method::GET) => discovery::all_groups(request.headers()),
+        (Route::OpenApi2, &Method::GET) => openapi::second(request.headers()),
         (Route::Access, &Method::GET) => credentials::access(backend, peer),
         (Route::CronJobRun(path), &Method::POST) => workloads::run_now(backend, &path).await,
         (Route::ImagePull, &Method::POST) => images::pull(backend, read_json(request.into_body()).await?),
@@ -182,8 +187,18 @@ async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: 
         Route::Readyz => own::readyz(backend),
         Route::Metrics(page) => metrics::page(backend, page).await,
         Route::Version => respond::json(&discovery::version()),
-        Route::CoreVersions => respond::json(&discovery::core_versions()),
-        Route::Groups => respond::json(&discovery::groups()),
+        Route::MetricsGroup => respond::json(&discovery::metrics_group()),
+        Route::MetricsResources => respond::json(&discovery::metrics_resources()),
+        Route::PodMetrics(namespace) => metrics::api::list_pods(backend, namespace.as_deref(), query).await,
+        Route::PodMetric(path) => metrics::api::get_pod(backend, &path).await,
+        Route::NodeMetrics => metrics::api::list_nodes(backend).await,
+        Route::NodeMetric(name) => metrics::api::get_node(backend, &name).await,
+        Route::OpenApi3 => openapi::index(),
+        Route::OpenApi3Document(path) => openapi::third(&path),
+        Route::Namespaces => list_or_watch(backend, looked_up(LookedUpKind::Namespace), None, query, form).await,
+        Route::Namespace(PodPath { name, .. }) => get_global(backend, looked_up(LookedUpKind::Namespace), name, form).await,
+        Route::Nodes => list_or_watch(backend, looked_up(LookedUpKind::Node), None, query, form).await,
+        Route::Node(name) => get_global(backend, looked_up(LookedUpKind::Node), name, form).await,
         Route::OwnGroup => respond::json(&discovery::own_group()),
         Route::WorkloadGroup(group) => respond::json(&discovery::workload_group(group)),
         Route::WorkloadResources(group) => respond::json(&discovery::workload_resources(group)),
@@ -218,10 +233,7 @@ async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: 
         Route::Daemon => own::daemon(backend),
         Route::Disk => metrics::disk::disk(backend).await,
         Route::Sources => list_or_watch(backend, looked_up(LookedUpKind::Source), None, query, form).await,
-        Route::Source(name) => {
-            let path = PodPath { namespace: String::new(), name };
-            get_fresh(backend, looked_up(LookedUpKind::Source), &path, form).await
-        }
+        Route::Source(name) => get_global(backend, looked_up(LookedUpKind::Source), name, form).await,
         Route::SourceHistory(name) => revisions::history(backend, &name).await,
         Route::SourceDiff(name) => revisions::diff(backend, &name, query.get("revision")).await,
         Route::Images => {
@@ -232,7 +244,11 @@ async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: 
             images.refresh().await?;
             images::list(backend, images.journal().version()).await
         }
-        Route::PodExec(_)
+        // Answered where the headers are.
+        Route::CoreVersions
+        | Route::Groups
+        | Route::OpenApi2
+        | Route::PodExec(_)
         | Route::PodAttach(_)
         | Route::PodPortForward(_)
         | Route::CronJobRun(_)
@@ -276,6 +292,11 @@ async fn list_or_watch<C: Collection>(
     } else {
         collection::list(&collection, &selection, query, (backend.now)()).await
     }
+}
+
+/// One object without a namespace.
+async fn get_global(backend: &Backend, looked_up: Arc<LookedUp>, name: String, form: Option<IncludeObject>) -> Answer {
+    get_fresh(backend, looked_up, &PodPath { namespace: String::new(), name }, form).await
 }
 
 /// One object of a kind that is looked up.

@@ -86,6 +86,8 @@ impl Events {
                 api_version: Some("v1".into()),
                 kind: Some("Node".into()),
                 name: Some(self.node.to_string()),
+                // As a kubelet writes it, and kubectl asks for it.
+                uid: Some(self.node.to_string()),
                 ..ObjectReference::default()
             },
         }

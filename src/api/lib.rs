@@ -20,7 +20,10 @@ mod images;
 pub mod log;
 mod looked_up;
 mod metrics;
+mod namespaces;
+mod nodes;
 mod objects;
+mod openapi;
 mod own;
 mod pods;
 mod protobuf;
@@ -53,6 +56,7 @@ pub use forward::RAW_PROTOCOL;
 pub use images::{ImportAnswer, ImportRequest, PinRequest, PruneRequest, PullLine, PullRequest};
 pub use metrics::disk::{DiskAnswer, PodDisk};
 pub use metrics::serve_monitoring;
+pub use nodes::NodeView;
 pub use objects::KEYS_ANNOTATION;
 pub use own::{
     DaemonObject, DaemonPaths, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec, refused_objects, since,
@@ -104,6 +108,8 @@ pub struct Backend {
     pub paths: Paths,
     /// Name of this host.
     pub node: NodeName,
+    /// The Node that stands for it.
+    pub node_view: NodeView,
     /// The configuration in force.
     pub config: watch::Receiver<ConfigStanding>,
     /// For letting a source look now.

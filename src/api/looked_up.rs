@@ -1,4 +1,5 @@
-//! Kinds that are looked up when somebody asks, rather than published: ConfigMaps, Secrets, claims, sources and images. Their journals are
+//! Kinds that are looked up when somebody asks, rather than published: ConfigMaps, Secrets, claims, sources, images, namespaces and
+//! the node. Their journals are
 //! empty until then, and a watch keeps them up to date while it lasts: where nobody asks, nothing is kept and nothing runs.
 
 use super::Backend;
@@ -8,7 +9,7 @@ use super::published::PodKey;
 use super::published_objects::{self, PublishedObject};
 use super::route::{OWN_API_VERSION, PodPath};
 use super::table::Column;
-use super::{claims, images, objects, own};
+use super::{claims, images, namespaces, nodes, objects, own};
 use bytes::Bytes;
 use jiff::Timestamp;
 use podstead_pod::objects::{ObjectKind, ObjectName, Objects};
@@ -37,10 +38,14 @@ pub(super) enum LookedUpKind {
     Source,
     /// An image.
     Image,
+    /// `v1` Namespace.
+    Namespace,
+    /// `v1` Node: this host.
+    Node,
 }
 
 impl LookedUpKind {
-    const ALL: [Self; 5] = [Self::ConfigMap, Self::Secret, Self::Claim, Self::Source, Self::Image];
+    const ALL: [Self; 7] = [Self::ConfigMap, Self::Secret, Self::Claim, Self::Source, Self::Image, Self::Namespace, Self::Node];
 
     /// The plural, as in paths.
     pub(super) const fn plural(self) -> &'static str {
@@ -50,6 +55,8 @@ impl LookedUpKind {
             Self::Claim => "persistentvolumeclaims",
             Self::Source => "sources",
             Self::Image => "images",
+            Self::Namespace => "namespaces",
+            Self::Node => "nodes",
         }
     }
 
@@ -59,7 +66,7 @@ impl LookedUpKind {
             Self::ConfigMap => Some(ObjectKind::ConfigMap),
             Self::Secret => Some(ObjectKind::Secret),
             Self::Claim => Some(ObjectKind::PersistentVolumeClaim),
-            Self::Source | Self::Image => None,
+            Self::Source | Self::Image | Self::Namespace | Self::Node => None,
         }
     }
 
@@ -68,9 +75,9 @@ impl LookedUpKind {
         match self {
             Self::ConfigMap | Self::Secret => None,
             // Their data on disk, and pods that use them.
-            Self::Claim => Some(Duration::from_secs(2)),
+            Self::Claim | Self::Image | Self::Namespace => Some(Duration::from_secs(2)),
             Self::Source => Some(Duration::from_secs(1)),
-            Self::Image => Some(Duration::from_secs(2)),
+            Self::Node => Some(Duration::from_secs(10)),
         }
     }
 }
@@ -116,7 +123,13 @@ impl LookedUp {
         let PodPath { namespace, name } = path.clone();
         let plural = self.kind.plural();
         let key = PodKey { namespace, name };
-        self.journal().get(&key).ok_or_else(|| {
+        let found = self.journal().get(&key).or_else(|| {
+            // One that nothing is in yet: it need not be made before it is used.
+            let is_free = self.kind == LookedUpKind::Namespace && namespaces::is_valid(&key.name);
+            let free = || namespaces::namespace(&self.backend, &key.name, BTreeMap::new());
+            is_free.then(|| Arc::new(PublishedObject::new(key.clone(), &free(), self.journal().version())))
+        });
+        found.ok_or_else(|| {
             let not_found = ApiFailure::not_found(plural, &key.name);
             let PodKey { namespace, name } = key;
             // The message of the view names the sources that were searched.
@@ -135,6 +148,12 @@ impl LookedUp {
             LookedUpKind::Claim => claims::shown(&self.backend, objects).await?,
             LookedUpKind::Source => own::sources(&self.backend),
             LookedUpKind::Image => images::shown(&self.backend).await?,
+            LookedUpKind::Namespace => namespaces::shown(&self.backend, objects),
+            LookedUpKind::Node => {
+                let key = PodKey { namespace: String::new(), name: self.backend.node.to_string() };
+                let before = self.journal().get(&key).map(|node| node.object()).unwrap_or_default();
+                vec![nodes::shown(&self.backend, &before)]
+            }
         })
     }
 }
@@ -145,7 +164,9 @@ impl Collection for LookedUp {
 
     fn api_version(&self) -> &'static str {
         match self.kind {
-            LookedUpKind::ConfigMap | LookedUpKind::Secret | LookedUpKind::Claim => "v1",
+            LookedUpKind::ConfigMap | LookedUpKind::Secret | LookedUpKind::Claim | LookedUpKind::Namespace | LookedUpKind::Node => {
+                "v1"
+            }
             LookedUpKind::Source | LookedUpKind::Image => OWN_API_VERSION,
         }
     }
@@ -157,6 +178,8 @@ impl Collection for LookedUp {
             LookedUpKind::Claim => "PersistentVolumeClaim",
             LookedUpKind::Source => "Source",
             LookedUpKind::Image => "Image",
+            LookedUpKind::Namespace => "Namespace",
+            LookedUpKind::Node => "Node",
         }
     }
 
@@ -164,7 +187,8 @@ impl Collection for LookedUp {
         match self.kind {
             LookedUpKind::Secret => &["metadata.name", "metadata.namespace", "type"],
             LookedUpKind::ConfigMap | LookedUpKind::Claim => &["metadata.name", "metadata.namespace"],
-            LookedUpKind::Source | LookedUpKind::Image => &["metadata.name"],
+            LookedUpKind::Namespace => &["metadata.name", "status.phase"],
+            LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Node => &["metadata.name"],
         }
     }
 
@@ -175,6 +199,8 @@ impl Collection for LookedUp {
             LookedUpKind::Claim => claims::COLUMNS,
             LookedUpKind::Source => own::SOURCE_COLUMNS,
             LookedUpKind::Image => images::COLUMNS,
+            LookedUpKind::Namespace => namespaces::COLUMNS,
+            LookedUpKind::Node => nodes::COLUMNS,
         }
     }
 
@@ -210,6 +236,8 @@ impl Collection for LookedUp {
             LookedUpKind::Claim => claims::cells(&object, now),
             LookedUpKind::Source => own::source_cells(object, now),
             LookedUpKind::Image => images::cells(&object, now),
+            LookedUpKind::Namespace => namespaces::cells(&object, now),
+            LookedUpKind::Node => nodes::cells(&object, now),
         }
     }
 

@@ -19,7 +19,7 @@ pub(super) struct PublishedObject {
 }
 
 impl PublishedObject {
-    fn new(key: PodKey, content: &Value, version: u64) -> Self {
+    pub(super) fn new(key: PodKey, content: &Value, version: u64) -> Self {
         let labels = content["metadata"]["labels"].as_object().into_iter().flatten();
         let labels = labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
         Self { key, labels, version, json: encode(content, version) }

@@ -50,6 +50,11 @@ pub(super) fn json_bytes(bytes: impl Into<Bytes>) -> Answer {
     Ok(with_body(StatusCode::OK, JSON, whole(bytes)))
 }
 
+/// 200 with what is encoded already in another form.
+pub(super) fn bytes(content_type: &'static str, bytes: Vec<u8>) -> Answer {
+    Ok(with_body(StatusCode::OK, content_type, whole(bytes)))
+}
+
 /// 200 with JSON in pieces, or JSON documents line by line.
 pub(super) fn json_stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Answer {
     Ok(with_body(StatusCode::OK, JSON, streamed(pieces)))

@@ -29,6 +29,32 @@ pub(super) enum Route {
     WorkloadGroup(WorkloadGroup),
     /// `/apis/apps/v1`, `/apis/batch/v1`: its resources.
     WorkloadResources(WorkloadGroup),
+    /// `/apis/metrics.k8s.io`.
+    MetricsGroup,
+    /// `/apis/metrics.k8s.io/v1beta1`: its resources.
+    MetricsResources,
+    /// Usage of pods, of one namespace or of all.
+    PodMetrics(Option<String>),
+    /// Usage of one pod.
+    PodMetric(PodPath),
+    /// Usage of this host.
+    NodeMetrics,
+    /// The same as one object.
+    NodeMetric(String),
+    /// `/openapi/v2`.
+    OpenApi2,
+    /// `/openapi/v3`: its documents.
+    OpenApi3,
+    /// One of them.
+    OpenApi3Document(String),
+    /// All namespaces.
+    Namespaces,
+    /// One namespace; it is in itself.
+    Namespace(PodPath),
+    /// All nodes: this host.
+    Nodes,
+    /// One node.
+    Node(String),
     /// `/api/v1`: resources of the core group.
     CoreResources,
     /// `/apis/podstead.dev/v1alpha1`: resources of our group.
@@ -150,6 +176,8 @@ impl WorkloadGroup {
     }
 }
 
+/// The group of resource usage.
+pub(super) const METRICS_GROUP: &str = "metrics.k8s.io";
 /// Our API group.
 pub const OWN_GROUP: &str = "podstead.dev";
 /// The version of it.
@@ -167,6 +195,8 @@ impl Route {
             Self::Object(kind, path) => (Self::Objects(kind, Some(path.namespace)), Some(path.name)),
             Self::Claim(path) => (Self::Claims(Some(path.namespace)), Some(path.name)),
             Self::Source(name) => (Self::Sources, Some(name)),
+            Self::Namespace(path) => (Self::Namespaces, Some(path.name)),
+            Self::Node(name) => (Self::Nodes, Some(name)),
             other => (other, None),
         }
     }
@@ -190,6 +220,11 @@ impl Route {
             ["apis", OWN_GROUP] => Some(Self::OwnGroup),
             ["api", "v1", rest @ ..] => Self::core(rest),
             ["apis", OWN_GROUP, OWN_VERSION, rest @ ..] => Self::own(rest),
+            ["openapi", "v2"] => Some(Self::OpenApi2),
+            ["openapi", "v3"] => Some(Self::OpenApi3),
+            ["openapi", "v3", rest @ ..] => Some(Self::OpenApi3Document(rest.join("/"))),
+            ["apis", "metrics.k8s.io"] => Some(Self::MetricsGroup),
+            ["apis", "metrics.k8s.io", "v1beta1", rest @ ..] => Self::metrics(rest),
             ["apis", "discovery.k8s.io"] => Some(Self::DiscoveryGroup),
             ["apis", "discovery.k8s.io", "v1", rest @ ..] => Self::served(ServedKind::EndpointSlice, "endpointslices", rest),
             ["apis", group @ ("authorization.k8s.io" | "authentication.k8s.io"), version, plural] => {
@@ -199,6 +234,20 @@ impl Route {
             ["apis", group] => WorkloadGroup::named(group).map(Self::WorkloadGroup),
             ["apis", group, "v1"] => WorkloadGroup::named(group).map(Self::WorkloadResources),
             ["apis", group, "v1", rest @ ..] => Self::workload(WorkloadGroup::named(group)?.as_str(), rest),
+            _ => None,
+        }
+    }
+
+    fn metrics(segments: &[&str]) -> Option<Self> {
+        match *segments {
+            [] => Some(Self::MetricsResources),
+            ["pods"] => Some(Self::PodMetrics(None)),
+            ["namespaces", namespace, "pods"] => Some(Self::PodMetrics(Some(namespace.to_owned()))),
+            ["namespaces", namespace, "pods", name] => {
+                Some(Self::PodMetric(PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
+            }
+            ["nodes"] => Some(Self::NodeMetrics),
+            ["nodes", name] => Some(Self::NodeMetric(name.to_owned())),
             _ => None,
         }
     }
@@ -219,6 +268,10 @@ impl Route {
         match *segments {
             [] => Some(Self::CoreResources),
             ["services"] | ["namespaces", _, "services", ..] => Self::served(ServedKind::Service, "services", segments),
+            ["namespaces"] => Some(Self::Namespaces),
+            ["namespaces", name] => Some(Self::Namespace(PodPath { namespace: name.to_owned(), name: name.to_owned() })),
+            ["nodes"] => Some(Self::Nodes),
+            ["nodes", name] => Some(Self::Node(name.to_owned())),
             ["pods"] => Some(Self::Pods(None)),
             ["events"] => Some(Self::Events(None)),
             ["configmaps"] => Some(Self::Objects(LookedUpKind::ConfigMap, None)),
@@ -344,7 +397,11 @@ mod tests {
                 "/apis/podstead.dev/v1alpha1/namespaces/default/persistentvolumeclaims/web-edge/prune",
                 Some(Route::ClaimPrune(web())),
             ),
-            ("/api/v1/nodes", None),
+            ("/api/v1/nodes", Some(Route::Nodes)),
+            ("/api/v1/nodes/edge/proxy", None),
+            ("/api/v1/namespaces/x", Some(Route::Namespace(PodPath { namespace: "x".into(), name: "x".into() }))),
+            ("/openapi/v3/apis/apps/v1", Some(Route::OpenApi3Document("apis/apps/v1".into()))),
+            ("/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web-edge", Some(Route::PodMetric(web()))),
             ("/apis/podstead.dev/v1alpha1/sources/a+b=%41&", Some(Route::Source("a+b=A&".into()))),
             ("/api/v1/services", Some(Route::Served(ServedKind::Service, None))),
             ("/api/v1/namespaces/default/services/web-edge", Some(Route::ServedObject(ServedKind::Service, web()))),

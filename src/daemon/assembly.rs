@@ -297,6 +297,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         upstream::start(upstream, daemon)
     });
     let access = api_access(&config);
+    let node_view = node::view(&config, Arc::clone(&services.network));
     let backend = Backend {
         published,
         events,
@@ -307,6 +308,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         claims,
         paths,
         node: config.node_name.clone(),
+        node_view,
         config: config_standing,
         wakers,
         source_control: Arc::new(source_control),

@@ -2,7 +2,7 @@
 
 use crate::stub::{StubImages, StubOrders, StubRuntime, StubSources};
 use jiff::Timestamp;
-use podstead::api::{Access, ApiSocket, Backend, Published, ServerIdentity, serve, serve_tls};
+use podstead::api::{Access, ApiSocket, Backend, NodeView, Published, ServerIdentity, serve, serve_tls};
 use podstead::container::{
     CgroupResources, ContainerKind, ContainerState, ContainerStatus, ObservedPod, PodNamespaces, QosClass, SandboxState,
     SandboxStatus,
@@ -94,6 +94,7 @@ impl Host {
             claims: Arc::new(Volumes::new(host.paths.clone(), NodeFiles::default(), Arc::default(), 0)),
             paths: host.paths.clone(),
             node: NodeName::new(NODE),
+            node_view: NodeView(Arc::new(|_| node())),
             config,
             wakers: Wakers::default(),
             source_control: Arc::new(StubSources),
@@ -265,6 +266,26 @@ impl Host {
             problems: problems.collect(),
         });
     }
+}
+
+/// The Node of this host, as the daemon would make it.
+fn node() -> Value {
+    let condition = json!({
+        "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ready",
+        "lastHeartbeatTime": Timestamp::now().to_string(), "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let resources = json!({"cpu": "2", "memory": "1Gi", "pods": "110"});
+    json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": {"kubernetes.io/hostname": NODE}}, "spec": {},
+        "status": {
+            "addresses": [{"type": "InternalIP", "address": "192.0.2.1"}, {"type": "Hostname", "address": NODE}],
+            "conditions": [condition], "capacity": resources, "allocatable": resources,
+            "nodeInfo": {
+                "kubeletVersion": "v1.34.0+podstead.0", "osImage": "Debian", "kernelVersion": "6.1",
+                "containerRuntimeVersion": "podstead://0",
+            },
+        },
+    })
 }
 
 /// A workload as it would be published; `parts` has its `spec`, `status`, and what is to be merged into `metadata`.

@@ -16,6 +16,7 @@ mod help;
 mod host;
 mod http;
 mod kubectl;
+mod kubectl_discovery;
 mod kubectl_watch;
 mod logs;
 mod port_forward;

@@ -2,7 +2,7 @@
 
 use crate::looked_up::LookedUpKind;
 use crate::resource::workload_resource;
-use crate::route::{OWN_GROUP, PodPath, Route};
+use crate::route::{METRICS_GROUP, OWN_GROUP, PodPath, Route};
 use hyper::Method;
 
 /// A verb.
@@ -140,10 +140,24 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         | Route::WorkloadResources(_)
         | Route::DiscoveryGroup
         | Route::DiscoveryResources
+        | Route::MetricsGroup
+        | Route::MetricsResources
+        | Route::OpenApi2
+        | Route::OpenApi3
+        | Route::OpenApi3Document(_)
         | Route::CoreResources
         | Route::OwnResources => ("", "", "", Place::All),
         // As a kubelet: the pages show all pods.
         Route::Metrics(_) => ("", "nodes", "metrics", Place::All),
+        Route::PodMetrics(namespace) => (METRICS_GROUP, "pods", "", of(namespace.as_ref())),
+        Route::PodMetric(path) => (METRICS_GROUP, "pods", "", Place::Named(path)),
+        Route::NodeMetrics => (METRICS_GROUP, "nodes", "", Place::All),
+        Route::NodeMetric(name) => (METRICS_GROUP, "nodes", "", Place::Global(name)),
+        Route::Namespaces => ("", "namespaces", "", Place::All),
+        // As in a cluster, so that a role of one namespace can look at it.
+        Route::Namespace(path) => ("", "namespaces", "", Place::Named(path)),
+        Route::Nodes => ("", "nodes", "", Place::All),
+        Route::Node(name) => ("", "nodes", "", Place::Global(name)),
         Route::Pods(namespace) => ("", "pods", "", of(namespace.as_ref())),
         Route::Pod(path) => ("", "pods", "", Place::Named(path)),
         Route::PodCommand(order, path) => (OWN_GROUP, "pods", order.as_str(), Place::Named(path)),

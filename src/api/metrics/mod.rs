@@ -3,6 +3,7 @@
 //! In: what was published, and the kernel's counters. Out: text for Prometheus, and `/stats/summary`. Everything is read when somebody asks;
 //! nothing is counted or kept in between.
 
+pub(crate) mod api;
 mod cadvisor;
 pub(crate) mod disk;
 mod doors;

@@ -98,12 +98,17 @@ pub struct NodeSettings {
 
 /// The object to create.
 pub fn node_object(settings: &NodeSettings, facts: &HostFacts, now: Timestamp) -> Value {
+    node_object_after(settings, facts, &Value::Null, now)
+}
+
+/// The object with the times of conditions that have not changed since `before`.
+pub fn node_object_after(settings: &NodeSettings, facts: &HostFacts, before: &Value, now: Timestamp) -> Value {
     let mut node = json!({
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": settings.name, "labels": labels::at_creation(settings, facts)},
         "spec": {},
-        "status": status(settings, facts, &Value::Null, now),
+        "status": status(settings, facts, &before["status"], now),
     });
     if !settings.taints.is_empty() {
         node["spec"]["taints"] = json!(settings.taints);

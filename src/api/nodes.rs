@@ -1,0 +1,86 @@
+//! The Node that stands for this host.
+
+use super::Backend;
+use super::show::age_since;
+use super::table::Column;
+use jiff::{SignedDuration, Timestamp};
+use podstead_pod::SourceId;
+use podstead_pod::objects::{ObjectKind, ObjectName};
+use serde_json::{Value, json};
+use std::fmt;
+use std::sync::Arc;
+
+/// An unchanged status gets new heartbeats after this, as a kubelet's.
+const HEARTBEAT: SignedDuration = SignedDuration::from_mins(5);
+
+/// Columns of nodes.
+pub(super) const COLUMNS: &[Column] = &[
+    Column::name(),
+    Column::text("Status", "Ready, or NotReady"),
+    Column::text("Roles", "Roles of the node; none here"),
+    Column::text("Age", "Time since the daemon started"),
+    Column::text("Version", "Version of the Kubernetes API, with that of podstead"),
+    Column::text("Internal-IP", "First address of the host").wide(),
+    Column::text("External-IP", "Always empty").wide(),
+    Column::text("OS-Image", "Distribution").wide(),
+    Column::text("Kernel-Version", "Release of the kernel").wide(),
+    Column::text("Container-Runtime", "podstead and its version").wide(),
+];
+
+/// Makes the object of this host's Node, given the one before.
+#[derive(Clone)]
+pub struct NodeView(pub Arc<dyn Fn(&Value) -> Value + Send + Sync>);
+
+impl fmt::Debug for NodeView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NodeView")
+    }
+}
+
+/// The node as it is shown; `before` is the last one, or null.
+pub(super) fn shown(backend: &Backend, before: &Value) -> Value {
+    let mut node = (backend.node_view.0)(before);
+    let identity = ObjectName { kind: ObjectKind::ConfigMap, namespace: "/nodes".to_owned(), name: backend.node.to_string() };
+    node["metadata"]["uid"] = json!(super::objects::stable_uid(&SourceId::new(""), &identity));
+    node["metadata"]["creationTimestamp"] = json!(backend.started_at);
+    let heartbeat =
+        |node: &Value| node["status"]["conditions"][0]["lastHeartbeatTime"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
+    let is_fresh =
+        heartbeat(before).zip(heartbeat(&node)).is_some_and(|(before, now)| now.duration_since(before).abs() < HEARTBEAT);
+    if is_fresh && without_heartbeats(before) == without_heartbeats(&node) { before.clone() } else { node }
+}
+
+/// What counts as a change.
+fn without_heartbeats(node: &Value) -> Value {
+    let mut node = node.clone();
+    if let Some(metadata) = node["metadata"].as_object_mut() {
+        metadata.remove("resourceVersion");
+    }
+    for condition in node["status"]["conditions"].as_array_mut().into_iter().flatten() {
+        condition["lastHeartbeatTime"] = Value::Null;
+    }
+    node
+}
+
+/// The cells of a node.
+pub(super) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    let status = &object["status"];
+    let ready = status["conditions"].as_array().into_iter().flatten().find(|condition| condition["type"] == "Ready");
+    let is_ready = ready.is_some_and(|ready| ready["status"] == "True");
+    let created_at = object["metadata"]["creationTimestamp"].as_str().and_then(|time| time.parse().ok());
+    let addresses = status["addresses"].as_array().into_iter().flatten();
+    let address = addresses.filter(|address| address["type"] == "InternalIP").find_map(|address| address["address"].as_str());
+    let info = |field: &str| json!(status["nodeInfo"][field].as_str().unwrap_or("<unknown>"));
+    vec![
+        object["metadata"]["name"].clone(),
+        json!(if is_ready { "Ready" } else { "NotReady" }),
+        json!("<none>"),
+        json!(age_since(created_at, now)),
+        info("kubeletVersion"),
+        json!(address.unwrap_or("<none>")),
+        json!("<none>"),
+        info("osImage"),
+        info("kernelVersion"),
+        info("containerRuntimeVersion"),
+    ]
+}

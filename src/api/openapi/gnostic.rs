@@ -1,0 +1,83 @@
+//! OpenAPI version 2 in the protobuf form that kubectl asks for: field numbers of gnostic's `OpenAPIv2.proto`. Only what
+//! [`super::document`] writes is encoded: head, paths, patches, query parameters and extensions. **Pure**.
+
+use super::document::PATCH_PARAMETERS;
+use serde_json::Value;
+
+/// A message under way.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    /// A field of bytes: a text, or another message.
+    fn with(mut self, number: u32, bytes: impl AsRef<[u8]>) -> Self {
+        let bytes = bytes.as_ref();
+        self.number(u64::from(number) << 3 | 2);
+        self.number(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push((number & 0x7f) as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+}
+
+impl AsRef<[u8]> for Message {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+fn query_parameter(name: &str) -> Message {
+    let schema = Message::default().with(2, "query").with(4, name).with(6, "string");
+    // ParametersItem, Parameter, NonBodyParameter.
+    let kinds = [3, 2, 1];
+    kinds.into_iter().fold(schema, |inner, number| Message::default().with(number, inner))
+}
+
+fn patch(operation: &Value) -> Message {
+    let parameters = PATCH_PARAMETERS.into_iter().map(query_parameter);
+    let message = parameters.fold(Message::default(), |message, parameter| message.with(8, parameter));
+    let name = "x-kubernetes-group-version-kind";
+    // JSON is YAML.
+    let value = Message::default().with(2, operation[name].to_string());
+    message.with(9, "").with(13, Message::default().with(1, name).with(2, value))
+}
+
+/// The document as a message.
+pub(super) fn encode(document: &Value) -> Vec<u8> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let info = Message::default().with(1, text(&document["info"]["title"])).with(2, text(&document["info"]["version"]));
+    let items = document["paths"].as_object().into_iter().flatten();
+    let paths = items.fold(Message::default(), |paths, (path, item)| {
+        let item = Message::default().with(8, patch(&item["patch"]));
+        paths.with(2, Message::default().with(1, path).with(2, item))
+    });
+    Message::default().with(1, text(&document["swagger"])).with(2, info).with(8, paths).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::openapi::document::version_2;
+
+    #[test]
+    fn lengths_are_varints() {
+        assert_eq!(Message::default().with(1, "ab").0, [0x0a, 2, b'a', b'b']);
+        assert_eq!(Message::default().with(16, [0; 200]).0[..4], [0x82, 0x01, 0xc8, 0x01]);
+    }
+
+    #[test]
+    fn document_has_its_paths() {
+        let bytes = encode(&version_2());
+        let text = String::from_utf8_lossy(&bytes);
+        assert_eq!(bytes[..5], [0x0a, 3, b'2', b'.', b'0']);
+        assert!(text.contains("/apis/apps/v1/namespaces/{namespace}/deployments/{name}"));
+        assert_eq!(text.matches("fieldValidation").count(), 14);
+    }
+}

@@ -1,0 +1,86 @@
+//! Discovery, documents of fields, namespaces and the node, by every kubectl of this machine.
+
+use crate::host::{Host, text};
+use crate::kubectl::Kubectl;
+use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use serde_json::{Value, json};
+
+#[test]
+fn kubectl_discovers_all_kinds() {
+    let host = Host::start();
+    for kubectl in Kubectl::all(&host) {
+        let kinds = kubectl.run(&["api-resources", "--no-headers"]);
+        for kind in ["namespaces", "nodes", "pods", "deployments", "endpointslices", "sources", "NodeMetrics", "PodMetrics"] {
+            assert!(kinds.contains(kind), "{kind}: {kinds}");
+        }
+        assert!(kubectl.run(&["api-versions"]).contains("metrics.k8s.io/v1beta1"));
+        let all = kubectl.run(&["api-resources", "--categories=all", "-o", "name"]);
+        assert!(all.contains("deployments.apps") && !all.contains("configmaps"), "{all}");
+        assert_eq!(kubectl.run(&["get", "--raw", "/readyz?verbose"]).is_empty(), false);
+    }
+}
+
+#[test]
+fn kubectl_explains_fields() {
+    let host = Host::start();
+    for kubectl in Kubectl::all(&host).iter().filter(|kubectl| kubectl.minor() >= 27) {
+        for (field, kind) in [("pod.spec.nodeName", "<string>"), ("deploy.spec", "<Object>"), ("cm.data", "<map[string]string>")] {
+            let explained = kubectl.run(&["explain", field]);
+            assert!(explained.replace("DeploymentSpec", "Object").contains(kind), "{field}: {explained}");
+        }
+        assert!(kubectl.run(&["explain", "pod.spec", "--recursive"]).contains("livenessProbe"));
+        let unknown = kubectl.output(&["explain", "pod.spec.hostNetwrok"]);
+        assert!(text(&unknown.stderr).contains("does not exist"), "{}", text(&unknown.stderr));
+    }
+}
+
+#[test]
+fn kubectl_finds_documents_for_patches() {
+    let host = Host::start();
+    let file = host.root.path().join("pod.yaml");
+    std::fs::write(&file, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: b}\n").unwrap();
+    for kubectl in Kubectl::all(&host) {
+        // Until objects can be written: the refusal of the server, and no complaint about documents.
+        let applied = kubectl.output(&["apply", "-f", file.to_str().unwrap()]);
+        let message = text(&applied.stderr);
+        assert!(!message.contains("openapi") && !message.contains("NotFound"), "{message}");
+    }
+}
+
+#[test]
+fn kubectl_describes_node_and_namespaces() {
+    let host = Host::start();
+    host.publish_running("shop", "web");
+    host.events.record(&Subject::Node, EventType::Normal, "Starting", "podstead starts");
+    for kubectl in Kubectl::all(&host) {
+        let nodes = kubectl.run(&["get", "nodes", "-o", "wide"]);
+        assert!(nodes.contains("edge") && nodes.contains("Ready") && nodes.contains("192.0.2.1"), "{nodes}");
+        let described = kubectl.run(&["describe", "node", "edge"]);
+        for part in ["web-edge", "cpu", "podstead starts", "KubeletReady"] {
+            assert!(described.contains(part), "{part}: {described}");
+        }
+        assert_eq!(kubectl.run(&["get", "ns", "-o", "name"]), "namespace/default\nnamespace/shop\n");
+        assert_eq!(kubectl.run(&["get", "ns", "new", "-o", "name"]), "namespace/new\n");
+        let missing = kubectl.output(&["get", "pod", "nosuch", "-n", "nosuch"]);
+        assert_eq!(text(&missing.stderr).trim(), "Error from server (NotFound): pods \"nosuch\" not found");
+    }
+}
+
+#[test]
+fn aggregated_discovery_has_subresources() {
+    let host = Host::start();
+    let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+    let (code, list) = host.send_with("GET", "/apis", &[("host", "podstead"), ("accept", accept)]);
+    assert_eq!(
+        (code, &list["kind"], &list["apiVersion"]),
+        (200, &json!("APIGroupDiscoveryList"), &json!("apidiscovery.k8s.io/v2"))
+    );
+    let apps = &list["items"][0];
+    assert_eq!(apps["metadata"]["name"], "apps");
+    let resources = apps["versions"][0]["resources"].as_array().unwrap();
+    let deployments = resources.iter().find(|resource| resource["resource"] == "deployments").unwrap();
+    assert_eq!(deployments["categories"], json!(["all"]));
+    let subresources: Vec<&Value> =
+        deployments["subresources"].as_array().unwrap().iter().map(|subresource| &subresource["subresource"]).collect();
+    assert_eq!(subresources, [&json!("status"), &json!("scale")]);
+}
