@@ -41,6 +41,8 @@ mod server;
 pub mod services;
 pub mod show;
 mod socket;
+mod spdy;
+mod spdy_headers;
 mod sync;
 mod table;
 mod tls;

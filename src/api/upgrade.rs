@@ -12,6 +12,10 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
+/// SPDY, as `Upgrade` names it.
+pub(super) const SPDY: &str = "SPDY/3.1";
+/// Header with the protocol of the streams inside.
+pub(super) const STREAM_PROTOCOL: HeaderName = HeaderName::from_static("x-stream-protocol-version");
 /// Largest WebSocket message from a client; they send pieces of some KiB.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
 

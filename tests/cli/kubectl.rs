@@ -200,16 +200,58 @@ fn kubectl_reads_logs() {
 fn kubectl_runs_programs() {
     let host = Host::start();
     host.publish_running("default", "web");
-    let Some(kubectl) = Kubectl::find(&host) else { return };
-    let output = kubectl.output(&["exec", "web-edge", "--", "exit", "7"]);
-    if kubectl.minor() < 31 {
-        assert!(text(&output.stderr).contains("or podstead exec"), "{}", text(&output.stderr));
+    for kubectl in Kubectl::all(&host) {
+        let minor = kubectl.minor();
+        let output = kubectl.output(&["exec", "web-edge", "--", "exit", "7"]);
+        assert_eq!(output.status.code(), Some(7), "1.{minor}: {}", text(&output.stderr));
+        let said = kubectl.output(&["exec", "web-edge", "--", "echo", "hello"]);
+        assert_eq!((text(&said.stdout).as_str(), text(&said.stderr).as_str()), ("hello in main-0\n", "to stderr\n"), "1.{minor}");
+        // More than any buffer on the way.
+        let sent = vec![b'x'; 5 << 20];
+        let mut command = kubectl.command(&["exec", "-i", "web-edge", "--", "cat"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let writer = std::thread::spawn({
+            let sent = sent.clone();
+            move || stdin.write_all(&sent).unwrap()
+        });
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        assert!(output.status.success() && output.stdout == sent, "1.{minor}: {} bytes", output.stdout.len());
+        let mut command = kubectl.command(&["attach", "-i", "web-edge"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(b"through and back").unwrap();
+        assert_eq!(text(&child.wait_with_output().unwrap().stdout), "through and back", "1.{minor}");
+        let missing = kubectl.output(&["exec", "web-edge", "--", "nosuch"]);
+        assert!(!missing.status.success() && text(&missing.stderr).contains("no such file"), "{}", text(&missing.stderr));
+    }
+}
+
+/// A terminal that `script` makes, whose size is that of nothing else.
+#[test]
+fn kubectl_has_terminal_with_size() {
+    let host = Host::start();
+    host.publish_running("default", "web");
+    if !Path::new("/usr/bin/script").is_file() {
+        std::io::stderr().write_all(b"no script(1): skipped\n").unwrap();
         return;
     }
-    assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
-    assert_eq!(kubectl.run(&["exec", "web-edge", "--", "echo", "hello"]), "hello in main-0\n");
-    let mut command = kubectl.command(&["exec", "-i", "web-edge", "--", "cat"]);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(b"through and back").unwrap();
-    assert_eq!(text(&child.wait_with_output().unwrap().stdout), "through and back");
+    for kubectl in Kubectl::all(&host) {
+        let command = kubectl.command(&["exec", "-it", "web-edge", "--", "sizes"]);
+        let words: Vec<String> = std::iter::once(command.get_program())
+            .chain(command.get_args())
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        let mut script = Command::new("script");
+        // The program ends with the code that is typed.
+        script
+            .args(["-qec", &format!("stty cols 97 rows 31; exec {}", words.join(" ")), "/dev/null"])
+            .env("HOME", host.root.path());
+        let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(lines.by_ref().any(|line| line.contains("Some((97, 31))")), "1.{}", kubectl.minor());
+        stdin.write_all(b"3").unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(3), "1.{}", kubectl.minor());
+    }
 }

@@ -110,8 +110,13 @@ impl ServerMessage {
 }
 
 impl Ending {
+    /// The end of a session whose process is gone without a word.
+    pub(crate) fn unknown() -> Self {
+        Self::Failed("the container has ended, and the exit code of the process is unknown".into())
+    }
+
     /// The `Status` object for it.
-    fn status(&self) -> Value {
+    pub(crate) fn status(&self) -> Value {
         match self {
             Self::Exited(0) => json!({"metadata": {}, "status": "Success"}),
             Self::Exited(code) => json!({

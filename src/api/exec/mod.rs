@@ -1,19 +1,23 @@
-//! `exec` and `attach`: a process' streams over a WebSocket.
+//! `exec` and `attach`: a process' streams over a WebSocket, or over SPDY/3.1 for older clients.
 
 pub mod channels;
+mod input;
 mod session;
+mod spdy_session;
 
 use super::access::Caller;
 use super::failure::ApiFailure;
 use super::published::PublishedPod;
 use super::request::Query;
 use super::respond::Answer;
-use super::upgrade::{WebSocketHandshake, asks_for};
+use super::upgrade::{SPDY, STREAM_PROTOCOL, WebSocketHandshake, asks_for, switch, words};
 use super::{Backend, log};
 use hyper::Request;
 use hyper::body::Incoming;
+use hyper::header::HeaderValue;
 use podstead_container::{ContainerState, ContainerStatus, ExecSpec};
-use podstead_runtime::RuntimeError;
+use podstead_runtime::{ExecSession, RuntimeError};
+use spdy_session::Wanted;
 
 /// Size of a terminal until the client sends its own.
 const DEFAULT_TERMINAL: (u16, u16) = (80, 24);
@@ -37,7 +41,7 @@ pub(super) async fn exec(
     query: &Query,
     request: Request<Incoming>,
 ) -> Answer {
-    let handshake = handshake(&request)?;
+    let carrier = Carrier::of(&request, query)?;
     let args = query.all("command");
     let Some(program) = args.first().cloned() else {
         return Err(ApiFailure::bad_request("the parameter command is missing: ?command=..."));
@@ -51,7 +55,7 @@ pub(super) async fn exec(
     tracing::info!(pod = %pod.desired.full_name, container = %container.name, %peer, program, "exec");
     let session = backend.runtime.exec(&pod.desired.uid, &container.id, &spec).await;
     let session = session.map_err(|error| ApiFailure::from(&error))?;
-    handshake.accept(request, |socket| session::connect(socket, session))
+    carrier.accept(request, session)
 }
 
 /// Connects to the streams of a container.
@@ -62,23 +66,52 @@ pub(super) async fn attach(
     query: &Query,
     request: Request<Incoming>,
 ) -> Answer {
-    let handshake = handshake(&request)?;
+    let carrier = Carrier::of(&request, query)?;
     let container = running_container(backend, pod, query).await?;
     tracing::info!(pod = %pod.desired.full_name, container = %container.name, %peer, "attach");
     let session = backend.runtime.attach(&pod.desired.uid, &container.id).await;
     let session = session.map_err(|error| ApiFailure::from(&error))?;
-    handshake.accept(request, |socket| session::connect(socket, session))
+    carrier.accept(request, session)
 }
 
-/// Checks that the client can speak as needed.
-fn handshake(request: &Request<Incoming>) -> Result<WebSocketHandshake, ApiFailure> {
-    if !asks_for(request, "websocket") {
-        return Err(ApiFailure::bad_request(
-            "exec and attach need a WebSocket: use kubectl 1.31 or later (older versions use SPDY), or podstead exec",
-        ));
+/// The protocol by which the client wants the streams.
+enum Carrier {
+    WebSocket(WebSocketHandshake),
+    Spdy(Wanted),
+}
+
+impl Carrier {
+    /// Checks that the client can speak as needed.
+    fn of(request: &Request<Incoming>, query: &Query) -> Result<Self, ApiFailure> {
+        if asks_for(request, SPDY) {
+            let offered = words(request.headers(), &STREAM_PROTOCOL);
+            if !offered.contains(&spdy_session::V4) {
+                return Err(ApiFailure::bad_request(format!("{STREAM_PROTOCOL} must offer {}", spdy_session::V4)));
+            }
+            return Ok(Self::Spdy(Wanted {
+                stdin: query.flag("stdin")?,
+                stdout: query.flag("stdout")?,
+                stderr: query.flag("stderr")?,
+                tty: query.flag("tty")?,
+            }));
+        }
+        if !asks_for(request, "websocket") {
+            return Err(ApiFailure::bad_request("exec and attach need a WebSocket or SPDY/3.1: use kubectl or podstead exec"));
+        }
+        let speaks = format!("{} and {}", channels::V5, channels::V4);
+        WebSocketHandshake::of(request, channels::negotiate, &speaks).map(Self::WebSocket)
     }
-    let speaks = format!("{} and {}", channels::V5, channels::V4);
-    WebSocketHandshake::of(request, channels::negotiate, &speaks)
+
+    /// Answers the handshake and serves the session when the connection has been switched over.
+    fn accept(self, request: Request<Incoming>, session: ExecSession) -> Answer {
+        match self {
+            Self::WebSocket(handshake) => handshake.accept(request, |socket| session::connect(socket, session)),
+            Self::Spdy(wanted) => {
+                let protocol = [(STREAM_PROTOCOL, HeaderValue::from_static(spdy_session::V4))];
+                switch(request, SPDY, protocol, move |stream| spdy_session::connect(stream, session, wanted))
+            }
+        }
+    }
 }
 
 /// The container that the query names, as the runtime knows it now; it must run.

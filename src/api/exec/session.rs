@@ -1,11 +1,11 @@
 //! One exec or attach: copies between the WebSocket and the runtime's streams until one of them ends.
 
 use super::channels::{ClientMessage, Ending, ServerMessage};
+use super::input::Ahead;
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use podstead_runtime::{ExecInput, ExecOutput, ExecSession};
-use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -16,10 +16,6 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 /// Time for the client to close its end after the result was sent.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Bytes of input read ahead of the process; more than the buffer of a unix socket (212,992 unless configured).
-const MAX_AHEAD: usize = 1 << 20;
-/// Overhead of a message besides its bytes.
-const SMALL_INPUT: usize = 64;
 
 /// Runs until the process ended or the client left. A client that leaves drops the session, which kills an exec.
 pub(super) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(socket: WebSocketStream<S>, session: ExecSession) {
@@ -49,9 +45,7 @@ async fn send_output<S: AsyncRead + AsyncWrite + Unpin>(
             Some(ExecOutput::Stdout(bytes)) => ServerMessage::Stdout(bytes),
             Some(ExecOutput::Stderr(bytes)) => ServerMessage::Stderr(bytes),
             Some(ExecOutput::Exited(code)) => ServerMessage::Ended(Ending::Exited(code)),
-            None => {
-                ServerMessage::Ended(Ending::Failed("the container has ended, and the exit code of the process is unknown".into()))
-            }
+            None => ServerMessage::Ended(Ending::unknown()),
         };
         if sink.send(Message::Binary(message.encode())).await.is_err() {
             return false;
@@ -63,32 +57,19 @@ async fn send_output<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Copies input; returns when the client has left.
-///
-/// A process that does not read its input holds the client up, but must not hide that the client has left. What a client that was
-/// killed had written is in the kernel's buffer before its end: so some input is read ahead, more than such a buffer holds.
 async fn receive_input<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut SplitStream<WebSocketStream<S>>,
     input: mpsc::Sender<ExecInput>,
 ) {
-    let mut ahead: VecDeque<ExecInput> = VecDeque::new();
-    let mut bytes_ahead = 0;
+    let mut ahead = Ahead::default();
     loop {
-        // Cancel-safe: a message is in `ahead` before the next await, and a permit that is not used is given back.
+        // Cancel-safe: a message is in `ahead` before the next await.
         tokio::select! {
-            permit = input.reserve(), if !ahead.is_empty() => {
-                if let Some(next) = ahead.pop_front() {
-                    bytes_ahead -= size_of_input(&next);
-                    // A process that takes no more input may still have output: the client learns of its end there.
-                    if let Ok(permit) = permit {
-                        permit.send(next);
-                    }
-                }
-            }
-            message = stream.next(), if bytes_ahead < MAX_AHEAD => match message {
+            () = ahead.forward(&input) => {}
+            message = stream.next(), if ahead.has_room() => match message {
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 Some(Ok(message)) => if let Some(next) = decode(message) {
-                    bytes_ahead += size_of_input(&next);
-                    ahead.push_back(next);
+                    ahead.push(next);
                 },
             },
         }
@@ -106,12 +87,4 @@ fn decode(message: Message) -> Option<ExecInput> {
         ClientMessage::CloseStdin => ExecInput::CloseStdin,
         ClientMessage::Resize(size) => ExecInput::Resize(size.width, size.height),
     })
-}
-
-/// Bytes that an input counts as; more than none, so that a flood of resizes is bounded too.
-fn size_of_input(input: &ExecInput) -> usize {
-    match input {
-        ExecInput::Stdin(bytes) => bytes.len() + SMALL_INPUT,
-        ExecInput::CloseStdin | ExecInput::Resize(..) => SMALL_INPUT,
-    }
 }

@@ -9,8 +9,6 @@
 mod channels;
 mod door;
 mod session;
-mod spdy;
-mod spdy_headers;
 
 use super::Backend;
 use super::access::Caller;
@@ -18,13 +16,13 @@ use super::failure::ApiFailure;
 use super::published::PublishedPod;
 use super::request::Query;
 use super::respond::Answer;
-use super::upgrade::{Stream, WebSocketHandshake, asks_for, switch, words};
+use super::upgrade::{SPDY, STREAM_PROTOCOL, Stream, WebSocketHandshake, asks_for, switch, words};
 use bytes::{Bytes, BytesMut};
 use door::Door;
 use futures_util::{SinkExt, StreamExt};
 use hyper::Request;
 use hyper::body::Incoming;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::HeaderValue;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -33,10 +31,8 @@ use tokio_tungstenite::tungstenite::Message;
 
 /// One TCP connection, after the switch of protocols byte by byte.
 pub const RAW_PROTOCOL: &str = "tcp.podstead.dev";
-/// SPDY, with the same inside.
-const SPDY: &str = "SPDY/3.1";
+/// The protocol inside of SPDY.
 const IN_SPDY: &str = "portforward.k8s.io";
-const STREAM_PROTOCOL: HeaderName = HeaderName::from_static("x-stream-protocol-version");
 /// SPDY inside of a WebSocket.
 const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
 /// Bytes read at once.

@@ -5,8 +5,8 @@
 
 use super::PIECE;
 use super::door::Door;
-use super::spdy::{self, Decoder, Frame, FrameError};
-use super::spdy_headers::{HeaderError, Headers, Reader, Writer};
+use crate::spdy::{self, Decoder, Frame, FrameError};
+use crate::spdy_headers::{HeaderError, Headers, Reader, Writer};
 use bytes::{BufMut, Bytes};
 use futures_util::{Stream, StreamExt};
 use std::collections::HashMap;
