@@ -86,7 +86,7 @@ mod tests {
             ("a-", false),
             ("A", false),
             ("a.b", false),
-            (&long, false),
+            (long.as_str(), false),
         ];
         for (name, valid) in names {
             assert_eq!(is_valid(name), valid, "{name}");

@@ -10,6 +10,7 @@ use podstead_settings::PressureThresholds;
 use podstead_sys::memory::memory_bytes;
 use podstead_upstream::facts::HostView;
 use podstead_upstream::plan::node::{Health, NodeSettings, node_object_after};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Pods that the Node of a host without a cluster says it has room for, as a kubelet's.
@@ -27,7 +28,7 @@ pub fn view(config: &Config, network: Arc<dyn PodNetwork>) -> NodeView {
     let thresholds = upstream.map_or_else(PressureThresholds::default, |upstream| upstream.pressure);
     let health = move || Health { sync: None, network: network.trouble() };
     let host = HostView::new(config.paths.state.clone(), || host_ips().unwrap_or_default(), Box::new(health), thresholds);
-    NodeView(Arc::new(move |before| node_object_after(&settings, &host.look(), before, Timestamp::now())))
+    NodeView(Arc::new(move |before: &Value| node_object_after(&settings, &host.look(), before, Timestamp::now())))
 }
 
 /// Asks the kernel. Addresses are asked for when they are needed: they come and go.

@@ -94,7 +94,7 @@ impl Host {
             claims: Arc::new(Volumes::new(host.paths.clone(), NodeFiles::default(), Arc::default(), 0)),
             paths: host.paths.clone(),
             node: NodeName::new(NODE),
-            node_view: NodeView(Arc::new(|_| node())),
+            node_view: NodeView(Arc::new(|_: &Value| node())),
             config,
             wakers: Wakers::default(),
             source_control: Arc::new(StubSources),

@@ -245,7 +245,7 @@ fn kubectl_has_terminal_with_size() {
         let mut script = Command::new("script");
         // The program ends with the code that is typed.
         script
-            .args(["-qec", &format!("stty cols 97 rows 31; exec {}", words.join(" ")), "/dev/null"])
+            .args(["-qec", &format!("stty cols 97 rows 31; exec timeout --foreground 60 {}", words.join(" ")), "/dev/null"])
             .env("HOME", host.root.path());
         let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();

@@ -115,6 +115,22 @@ fn a_watcher_that_sleeps_is_cut_off_and_nobody_waits_for_it() {
 }
 
 #[test]
+fn many_watchers_see_every_change() {
+    let host = Host::start();
+    let names: Vec<String> = (0..400).map(|number| format!("pod{number}")).collect();
+    names.iter().for_each(|name| publish(&host, name, "Pending"));
+    let version = host.published.pods().version();
+    let path = format!("/api/v1/pods?watch=true&resourceVersion={version}");
+    let watchers: Vec<_> = (0..20).map(|_| host.stream(&path, "application/json")).collect();
+    names.iter().for_each(|name| publish(&host, name, "Running"));
+    for watcher in watchers {
+        let seen: Vec<_> = watcher.take(names.len()).map(|event| told(&event)).collect();
+        let expected: Vec<_> = names.iter().map(|name| ("MODIFIED".to_owned(), format!("{name}-edge"))).collect();
+        assert!(seen == expected, "{} events", seen.len());
+    }
+}
+
+#[test]
 fn a_watch_ends_when_its_time_is_over() {
     let host = Host::start();
     let mut events = host.stream("/api/v1/pods?watch=true&timeoutSeconds=1", "application/json");

@@ -273,7 +273,7 @@ mod tests {
         assert!(incoming.take(&data(99, b"of no stream"), &mut ahead).unwrap().is_empty());
         let seen: Vec<String> = ahead.take_all().iter().map(|input| format!("{input:?}")).collect();
         assert_eq!(seen, ["Resize(120, 40)", "Stdin(b\"ls\")", "CloseStdin"]);
-        assert!(incoming.take(b"GET / HTTP/1.1\r\n", &mut ahead).is_err());
+        assert!(incoming.take(b"\x80\x02\0\x01\0\0\0\0", &mut ahead).is_err());
     }
 
     #[test]

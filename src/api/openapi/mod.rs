@@ -8,7 +8,7 @@ use super::failure::ApiFailure;
 use super::respond::{self, Answer};
 use document::{DOCUMENTED_GROUPS, version_2, version_3};
 use hyper::{HeaderMap, header};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
 /// The form in which kubectl asks for version 2; it reads no other.
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
@@ -42,5 +42,5 @@ pub(super) fn index() -> Answer {
 pub(super) fn third(path: &str) -> Answer {
     let group = DOCUMENTED_GROUPS.iter().find(|group| group.path() == path);
     let group = group.ok_or_else(|| ApiFailure::no_such_path(&format!("/openapi/v3/{path}")))?;
-    respond::json::<Value>(&version_3(group))
+    respond::json(&version_3(group))
 }
