@@ -143,7 +143,7 @@ fn orders_on_pods_are_passed_on() {
 #[test]
 fn requests_out_of_bounds_are_refused() {
     let host = three_pods();
-    assert_eq!(host.send(Method::GET, "/api/v1/nodes", "").0, 404);
+    assert_eq!(host.send(Method::GET, "/api/v1/serviceaccounts", "").0, 404);
     assert_eq!(host.send(Method::DELETE, "/healthz", "").0, 405);
     let pull = "/apis/podstead.dev/v1alpha1/images/pull";
     assert_eq!(host.send(Method::POST, pull, &"x".repeat(100 << 10)).0, 413);

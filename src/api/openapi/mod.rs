@@ -10,8 +10,8 @@ use document::{DOCUMENTED_GROUPS, version_2, version_3};
 use hyper::{HeaderMap, header};
 use serde_json::{Map, json};
 
-/// The form in which kubectl asks for version 2; it reads no other.
-const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// The form in which kubectl asks for version 2, with `@` for the second dot, and reads no other.
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// `/openapi/v2`.
 pub(super) fn second(headers: &HeaderMap) -> Answer {
