@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn lengths_are_varints() {
         assert_eq!(Message::default().with(1, "ab").0, [0x0a, 2, b'a', b'b']);
-        assert_eq!(Message::default().with(16, [0; 200]).0[..4], [0x82, 0x01, 0xc8, 0x01]);
+        assert_eq!(Message::default().with(16, [0_u8; 200]).0[..4], [0x82, 0x01, 0xc8, 0x01]);
     }
 
     #[test]
