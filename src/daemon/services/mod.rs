@@ -5,6 +5,7 @@
 //! state; it decides with [`plan`] and acts in the order of S6 and S17: record, remove names, change rules, add names.
 
 mod backends;
+mod hold;
 mod plan;
 mod record;
 mod variables;
@@ -13,6 +14,7 @@ pub(super) use backends::PublishedBackends;
 pub(super) use variables::Variables;
 
 use backends::Pods;
+use hold::Hold;
 use plan::{Plan, Refused};
 use podstead_api::services::ServiceView;
 use podstead_dns::{Records, ServiceNames};
@@ -90,6 +92,8 @@ pub(super) struct Steward {
     in_force: Option<ServiceRanges>,
     /// Frontends in the packet rules.
     frontends: Frontends,
+    /// Services that an earlier daemon left in the packet rules.
+    hold: Hold,
     /// Names in the resolver.
     names: Vec<ServiceNames>,
     /// Problems that were recorded as events.
@@ -108,6 +112,7 @@ impl Steward {
             recorded,
             in_force: Some(ServiceRanges::default()),
             frontends: Frontends::default(),
+            hold: Hold::default(),
             names: Vec::new(),
             told: BTreeSet::new(),
         }
@@ -147,6 +152,12 @@ impl Steward {
             Some(network) if !services.is_empty() || !self.recorded.is_empty() => network.service_ranges().await?,
             Some(_) | None => ServiceRanges::default(),
         };
+        if let Some(network) = &self.links.network
+            && let Some((left, frontends)) = network.recovered_services().filter(|_| self.hold.is_new())
+        {
+            self.hold.begin(if left == ranges { frontends } else { Frontends::default() });
+            self.frontends = self.hold.frontends();
+        }
         let host = reachable_ips().unwrap_or_default().into_iter().collect();
         let mut pool =
             Pool { ipv4: ranges.ipv4, ipv6: ranges.ipv6, node_ports: self.links.node_ports, host, taken: BTreeMap::new() };
@@ -167,6 +178,8 @@ impl Steward {
         }));
         self.remove_names(&plan.names);
         let (frontends, too_many) = plan.frontends(&self.frontends);
+        let frontends =
+            self.hold.apply(frontends, &plan.possible_frontends(), pods, objects.is_complete(), tokio::time::Instant::now());
         if let Some(network) = &self.links.network
             && (self.in_force != Some(ranges) || frontends != self.frontends)
         {
@@ -180,7 +193,7 @@ impl Steward {
         self.tell(&plan.refused, &too_many);
         let host = host_ips().unwrap_or_default();
         self.links.view.replace(plan.shown(&self.links.node, &host));
-        Ok(!plan.refused.iter().any(|refused| refused.is_retried))
+        Ok(!self.hold.lasts() && !plan.refused.iter().any(|refused| refused.is_retried))
     }
 
     /// Holders of ports that are to be given and were not before: pods, and programs that listen.

@@ -13,7 +13,7 @@ use podstead_pod::sharing::Sharing;
 use podstead_service::allocate::{Allocation, Grant, Grants, HostSocket, Pool, RefusalReason, allocate};
 use podstead_service::definition::{Definition, Exposure, Families, FamilyPolicy, Port, Role, Target};
 use podstead_service::endpoints::{Backend, Backends, ServiceEndpoints};
-use podstead_service::frontends::Frontends;
+use podstead_service::frontends::{Frontend, Frontends};
 use podstead_service::name::ObjectName;
 use podstead_service::range::Family;
 use podstead_service::slices::slices;
@@ -134,6 +134,11 @@ impl Plan {
     /// The frontends that take the place of those that are there, and Services with too many endpoints.
     pub(super) fn frontends(&self, before: &Frontends) -> (Frontends, BTreeSet<ObjectName>) {
         before.next(self.served.iter().map(|(service, endpoints)| (&service.definition, endpoints)), &self.grants)
+    }
+
+    /// The frontends that Services have, whatever is behind them.
+    pub(super) fn possible_frontends(&self) -> BTreeSet<Frontend> {
+        Frontends::of_services(self.served.iter().map(|(service, _)| &service.definition), &self.grants)
     }
 
     /// The Services that are served, with their sources.

@@ -192,6 +192,7 @@ impl Shared {
         };
         let leads = {
             let mut rules = self.rules();
+            rules.recover(ranges::of_services(&self.links.config, &decision.chosen));
             rules.begin(switches, pods).map_err(PrepareError::Rules)?;
             rules.leads()
         };

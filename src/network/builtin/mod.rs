@@ -175,6 +175,12 @@ impl BuiltinNetwork {
         ranges.map_err(|_| ServeError::Interrupted)?
     }
 
+    /// Frontends that an earlier daemon left in force, with the ranges of their Services (R8); `None` if there are none, and after the first call of
+    /// [`BuiltinNetwork::serve`].
+    pub fn recovered_services(&self) -> Option<(ServiceRanges, Frontends)> {
+        self.shared.rules().recovered()
+    }
+
     /// The holder of a port of the host, in words: a pod, or a program that listens there (S9, S11).
     pub async fn holder_of(&self, port: HostPort) -> Option<String> {
         let shared = Arc::clone(&self.shared);

@@ -2,6 +2,8 @@
 
 use super::names::{Names, RANGES_V4, RANGES_V6, SERVICE_RANGES_V4, SERVICE_RANGES_V6};
 use super::record::ChosenRanges;
+use super::services::ServiceRanges;
+use podstead_service::range::Subnet;
 use podstead_settings::{AddressRange, NetworkConfig};
 use podstead_sys::netlink::rtnetlink::{self, Link, Reached};
 use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request};
@@ -78,6 +80,16 @@ pub(super) fn decide(
     }
     decision.collisions = collisions(&decision.ranges, used);
     Ok(decision)
+}
+
+/// The ranges of Services that an earlier daemon used, if the configuration is the same.
+pub(super) fn of_services(config: &NetworkConfig, earlier: &ChosenRanges) -> ServiceRanges {
+    let recorded = |text: &Option<String>| text.as_ref().and_then(|text| text.parse::<AddressRange>().ok());
+    let subnet = |range: AddressRange| Subnet::of(range.network(), range.prefix());
+    ServiceRanges {
+        ipv4: config.service_ipv4.or_else(|| recorded(&earlier.service_ipv4)).and_then(subnet),
+        ipv6: config.service_ipv6.or_else(|| recorded(&earlier.service_ipv6)).and_then(subnet),
+    }
 }
 
 /// Decides on the ranges of Services (pure, S4). Those of pods count as used; what was chosen before stays, since addresses were given from it.

@@ -41,6 +41,8 @@ pub(super) struct Rules {
     policies: PolicyRules,
     /// Chains of Services that the table has: those that were ever needed since it was made.
     chains: BTreeSet<Chain>,
+    /// Services are those that an earlier daemon left in the table.
+    are_recovered: bool,
     /// [`Rules::begin`] was called: switches and pods are known.
     is_begun: bool,
     /// The table in the kernel is the one that is described here.
@@ -57,6 +59,7 @@ impl Rules {
             services: ServiceRules::default(),
             policies: PolicyRules::default(),
             chains: BTreeSet::new(),
+            are_recovered: false,
             is_begun: false,
             is_made: false,
         }
@@ -65,6 +68,28 @@ impl Rules {
     /// Address of the socket that changes come through; 0 before the first one.
     pub(super) fn port(&self) -> u32 {
         self.socket.as_ref().map_or(0, NetlinkSocket::port)
+    }
+
+    /// Takes up the Services that an earlier daemon left in the table, so that the next table has them, too (R8). Nothing happens after the first table.
+    pub(super) fn recover(&mut self, ranges: ServiceRanges) {
+        if self.is_begun || !self.services.ranges.is_empty() || ranges.is_empty() {
+            return;
+        }
+        match services::recovery::read(&self.names) {
+            Ok(None) => {}
+            Ok(Some(frontends)) => {
+                self.services = ServiceRules { ranges, frontends };
+                self.are_recovered = true;
+            }
+            Err(error) => {
+                tracing::warn!(error = %error_chain(&error), "connections to Services may fail until all sources are read");
+            }
+        }
+    }
+
+    /// Ranges and frontends that an earlier daemon left, and nothing has taken the place of; `None` if there are none.
+    pub(super) fn recovered(&self) -> Option<(ServiceRanges, Frontends)> {
+        self.are_recovered.then(|| (self.services.ranges, self.services.frontends.clone()))
     }
 
     /// Makes the table for these pods.
@@ -182,6 +207,7 @@ impl Rules {
     /// Makes the table serve these frontends: by the elements that differ, in one transaction, or else the whole table anew (R7). Returns the UDP
     /// frontends behind which something else is than before.
     pub(super) fn serve(&mut self, ranges: ServiceRanges, frontends: Frontends) -> Result<BTreeSet<Frontend>, NetlinkError> {
+        self.are_recovered = false;
         let before = std::mem::replace(&mut self.services, ServiceRules { ranges, frontends });
         if !self.is_begun {
             // A table made now would have no pods. The one that is there keeps theirs until it is replaced, with these frontends.

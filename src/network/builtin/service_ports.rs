@@ -12,9 +12,13 @@ use std::path::Path;
 impl Shared {
     /// Those that are in force, else new ones, which are on disk when this returns.
     pub(super) fn choose_service_ranges(&self) -> Result<ServiceRanges, ServeError> {
-        let in_force = self.rules().service_ranges();
-        if !in_force.is_empty() {
-            return Ok(in_force);
+        {
+            let rules = self.rules();
+            let in_force = rules.service_ranges();
+            // The configuration may want others than an earlier daemon had.
+            if !in_force.is_empty() && rules.recovered().is_none() {
+                return Ok(in_force);
+            }
         }
         let of_pods = self.prepare().map_err(|error| ServeError::Host(error_chain(&error).to_string()))?;
         let used = ranges::used_networks(&self.names).map_err(ServeError::Look)?;

@@ -102,6 +102,68 @@ impl Frontends {
         (next, too_many)
     }
 
+    /// The frontends that elements in the kernel stand for. What lacks its endpoints, or ranges that it shall be limited to, is left out.
+    pub fn recovered(elements: &Elements) -> Self {
+        let mut found = Self::default();
+        let mut backings: BTreeMap<Frontend, (BTreeMap<u32, SocketAddr>, Option<u32>, BTreeSet<Subnet>)> = BTreeMap::new();
+        let (mut entries, mut fenced) = (BTreeSet::new(), BTreeSet::new());
+        for (key, value) in elements {
+            match (*key, *value) {
+                (Key::Endpoint(socket, index), Value::Target(target)) => {
+                    backings.entry(Frontend::Address(socket)).or_default().0.insert(index, target);
+                }
+                (Key::NodeEndpoint(socket, index), Value::Target(target)) => {
+                    backings.entry(Frontend::Node(socket)).or_default().0.insert(index, target);
+                }
+                (Key::Sticky(socket), Value::Verdict(Chain::Remember(_, seconds))) => {
+                    backings.entry(Frontend::Address(socket)).or_default().1 = Some(seconds);
+                }
+                (Key::StickyPort(socket), Value::Verdict(Chain::Remember(_, seconds))) => {
+                    backings.entry(Frontend::Node(socket)).or_default().1 = Some(seconds);
+                }
+                (Key::SourceRange(socket, range), _) => {
+                    backings.entry(Frontend::Node(socket)).or_default().2.insert(range);
+                }
+                (Key::Elsewhere(socket), _) => drop(found.elsewhere.insert(socket)),
+                (Key::Service(socket), _) => drop(entries.insert(Frontend::Address(socket))),
+                (Key::NodePort(socket), _) => drop(entries.insert(Frontend::Node(socket))),
+                (Key::FencedPort(socket), _) => drop(fenced.insert(Frontend::Node(socket))),
+                (Key::Endpoint(..) | Key::NodeEndpoint(..) | Key::Sticky(_) | Key::StickyPort(_), _) => {}
+            }
+        }
+        for (frontend, (endpoints, affinity, source_ranges)) in backings {
+            let is_limited = fenced.contains(&frontend) != source_ranges.is_empty();
+            if entries.contains(&frontend) && !endpoints.is_empty() && is_limited {
+                let endpoints = endpoints.into_values().collect();
+                found.frontends.insert(frontend, Backing { endpoints, affinity, source_ranges });
+            }
+        }
+        found
+    }
+
+    /// These frontends, and of `earlier` ones the endpoints that are kept (R8).
+    pub fn keeping(mut self, earlier: &Self, is_kept: impl Fn(&Frontend, IpAddr) -> bool) -> Self {
+        for (frontend, before) in &earlier.frontends {
+            let kept = before.endpoints.iter().copied().filter(|endpoint| is_kept(frontend, endpoint.ip()));
+            let kept: Vec<SocketAddr> = kept.collect();
+            if kept.is_empty() {
+                continue;
+            }
+            let elsewhere = kept.iter().map(|endpoint| Socket::of(*endpoint, frontend.protocol()));
+            self.elsewhere.extend(elsewhere.filter(|socket| earlier.elsewhere.contains(socket)));
+            let backing = self.frontends.entry(*frontend).or_insert_with(|| Backing { endpoints: Vec::new(), ..before.clone() });
+            let wanted: BTreeSet<SocketAddr> = backing.endpoints.iter().copied().chain(kept).collect();
+            backing.endpoints = arrange(&before.endpoints, wanted);
+        }
+        self
+    }
+
+    /// The frontends that Services have, whatever is behind them.
+    pub fn of_services<'a>(services: impl IntoIterator<Item = &'a Definition>, grants: &Grants) -> BTreeSet<Frontend> {
+        let services = services.into_iter().filter(|service| service.has_packet_rules);
+        services.flat_map(|service| of_service(service, grants)).map(|(frontend, ..)| frontend).collect()
+    }
+
     /// The frontends and what is behind them.
     pub fn iter(&self) -> impl Iterator<Item = (&Frontend, &Backing)> {
         self.frontends.iter()

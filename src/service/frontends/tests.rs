@@ -38,6 +38,17 @@ fn web(more: &str) -> Definition {
 }
 
 #[test]
+fn fenced_port_is_not_recovered_as_open() {
+    let balancer = web(", type: LoadBalancer, loadBalancerSourceRanges: [10.0.0.0/8]");
+    let frontends = next(&Frontends::default(), &[balancer], &pods([1]));
+    let mut elements = frontends.elements();
+    assert_eq!(Frontends::recovered(&elements), frontends);
+    elements.retain(|key, _| !matches!(key, Key::SourceRange(..)));
+    let is_open = |(frontend, _): (&Frontend, &Backing)| matches!(frontend, Frontend::Node(socket) if socket.port == 80);
+    assert!(!Frontends::recovered(&elements).iter().any(is_open));
+}
+
+#[test]
 fn addresses_of_the_host_are_frontends() {
     let node = |frontends: &Frontends| frontends.iter().any(|(frontend, _)| matches!(frontend, Frontend::Node(_)));
     let at = |frontends: &Frontends| -> Vec<String> {
@@ -240,6 +251,7 @@ proptest! {
             prop_assert!(difference(&after, &next(&after, &services, &pods)).is_empty(), "the same again changes nothing");
             let needed: BTreeSet<Chain> = after.chains().into_iter().collect();
             prop_assert!(change.chains.iter().all(|chain| needed.contains(chain)));
+            prop_assert_eq!(&Frontends::recovered(&elements), &after);
             frontends = after;
         }
     }

@@ -18,6 +18,7 @@ mod power;
 mod probes;
 mod reach;
 mod resolver;
+mod restarts;
 mod services;
 mod stop;
 mod surroundings;

@@ -6,6 +6,7 @@
 pub(super) mod bonds;
 pub(super) mod datagrams;
 mod elements;
+pub(super) mod recovery;
 pub(super) mod route;
 mod table;
 

@@ -2,7 +2,7 @@
 
 use super::super::names::Names;
 use super::super::rules::Rules;
-use super::super::ruleset::Switches;
+use super::super::ruleset::{PodsRules, Switches};
 use super::super::testing::{Machine, PATIENCE, address, address6, host_with_pods};
 use super::{ServiceRanges, datagrams, route};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -25,6 +25,7 @@ struct Host {
     machine: Machine,
     pods: Vec<Machine>,
     rules: Rules,
+    pod_rules: PodsRules,
     frontends: Frontends,
 }
 
@@ -34,10 +35,10 @@ fn ranges() -> ServiceRanges {
 
 impl Host {
     fn with_pods(count: usize) -> Self {
-        let (machine, pods, rules_of) = host_with_pods(count);
+        let (machine, pods, pod_rules) = host_with_pods(count);
         let mut rules = Rules::new(Names::new(None));
-        machine.within(|| rules.begin(Switches::default(), rules_of).unwrap());
-        Self { machine, pods, rules, frontends: Frontends::default() }
+        machine.within(|| rules.begin(Switches::default(), pod_rules.clone()).unwrap());
+        Self { machine, pods, rules, pod_rules, frontends: Frontends::default() }
     }
 
     /// Makes these Services served by pods of these numbers, each with a label `pod`.
@@ -267,6 +268,29 @@ fn node_port_answers_on_addresses_of_the_host() {
     lan.within(|| TcpStream::connect_timeout(&format!("{WEB}:80").parse().unwrap(), Duration::from_millis(300))).unwrap_err();
     host.serve(&[], &[1]);
     assert_eq!(lan.get("192.0.2.1:30080"), Err(ErrorKind::ConnectionRefused));
+}
+
+/// R8: another daemon finds them in the kernel, and its table has them from the first.
+#[test]
+fn services_are_found_in_the_kernel() {
+    let mut host = Host::with_pods(3);
+    host.answer(8080);
+    let spec =
+        "type: LoadBalancer, loadBalancerSourceRanges: [192.0.2.8/31], ipFamilyPolicy: PreferDualStack, sessionAffinity: ClientIP";
+    let balancer = service(&format!("clusterIPs: [{WEB}, '{WEB6}'], ports: [{{port: 8888, targetPort: 8080}}], {spec}"));
+    host.serve(&[balancer], &[1, 2]);
+    let served = host.rules.frontends().clone();
+    let mut later = Rules::new(Names::new(None));
+    host.machine.within(|| {
+        later.recover(ranges());
+        later.begin(Switches::default(), host.pod_rules.clone()).unwrap();
+    });
+    assert_eq!(later.recovered(), Some((ranges(), served)));
+    assert!([1, 2].contains(&number(&host.pod(3).get(&format!("{WEB}:8888")).unwrap())));
+    // A host without a table.
+    let mut first = Rules::new(Names::new(None));
+    Machine::new().within(|| first.recover(ranges()));
+    assert_eq!(first.recovered(), None);
 }
 
 /// S3, S11.
