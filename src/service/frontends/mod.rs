@@ -71,6 +71,9 @@ pub struct Frontends {
     elsewhere: BTreeSet<Socket>,
 }
 
+/// Endpoints by their index, seconds of bonds, and the clients that are answered, as the kernel has them.
+type Found = (BTreeMap<u32, SocketAddr>, Option<u32>, BTreeSet<Subnet>);
+
 /// A Service and the endpoints of its ports.
 pub type Served<'a> = (&'a Definition, &'a ServiceEndpoints);
 
@@ -105,7 +108,7 @@ impl Frontends {
     /// The frontends that elements in the kernel stand for. What lacks its endpoints, or ranges that it shall be limited to, is left out.
     pub fn recovered(elements: &Elements) -> Self {
         let mut found = Self::default();
-        let mut backings: BTreeMap<Frontend, (BTreeMap<u32, SocketAddr>, Option<u32>, BTreeSet<Subnet>)> = BTreeMap::new();
+        let mut backings: BTreeMap<Frontend, Found> = BTreeMap::new();
         let (mut entries, mut fenced) = (BTreeSet::new(), BTreeSet::new());
         for (key, value) in elements {
             match (*key, *value) {
