@@ -6,6 +6,7 @@
 pub mod age_keys;
 mod images;
 pub mod last_valid;
+pub mod notify;
 pub mod reload;
 mod resolve;
 mod source;
@@ -18,6 +19,7 @@ pub use source::{GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess, shar
 pub use variables::NODE_NAME;
 pub use written::WrittenConfig;
 
+use notify::NotifyConfig;
 use podstead_image::RegistryConfig;
 use podstead_pod::security::AllowedSysctls;
 use podstead_pod::{AdmitContext, NodeName};
@@ -89,6 +91,8 @@ pub struct Config {
     pub network: NetworkConfig,
     /// Cluster that this host reports its pods to.
     pub upstream: Option<UpstreamConfig>,
+    /// Hooks that hear of failures.
+    pub notify: NotifyConfig,
     /// The daemon's own log.
     pub logging: Logging,
 }

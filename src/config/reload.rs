@@ -56,8 +56,12 @@ fn differences(started: &Config, new: &Config) -> impl IntoIterator<Item = (&'st
         sources: _,
         preload,
         shim,
-        log_rotation,
-        crash_loop_max,
+        // Pods that start later have it.
+        log_rotation: _,
+        // They count at once.
+        crash_loop_max: _,
+        webhook: _,
+        monitoring: _,
         pod_pids_limit,
         // It counts at the next boot, which starts the daemon.
         start_stopped_pods_at_boot: _,
@@ -72,10 +76,10 @@ fn differences(started: &Config, new: &Config) -> impl IntoIterator<Item = (&'st
         minimum_pull_rate,
         images,
         user_namespaces,
-        webhook,
-        monitoring,
         network,
         upstream,
+        // They count at once.
+        notify: _,
         logging,
     } = started;
     [
@@ -83,9 +87,6 @@ fn differences(started: &Config, new: &Config) -> impl IntoIterator<Item = (&'st
         ("paths", *paths != new.paths),
         ("preloadPath", *preload != new.preload),
         ("shimPath", *shim != new.shim),
-        ("containerLogMaxSize", log_rotation.max_size != new.log_rotation.max_size),
-        ("containerLogMaxFiles", log_rotation.max_files != new.log_rotation.max_files),
-        ("crashLoopBackOff", *crash_loop_max != new.crash_loop_max),
         ("podPidsLimit", *pod_pids_limit != new.pod_pids_limit),
         ("cdiSpecDirs", *cdi_directories != new.cdi_directories),
         ("apiSocketGroup", *api_socket_group != new.api_socket_group),
@@ -98,8 +99,6 @@ fn differences(started: &Config, new: &Config) -> impl IntoIterator<Item = (&'st
         ("minimumPullRate", *minimum_pull_rate != new.minimum_pull_rate),
         ("images", *images != new.images),
         ("userNamespaces", *user_namespaces != new.user_namespaces),
-        ("webhook", *webhook != new.webhook),
-        ("monitoring", *monitoring != new.monitoring),
         ("network", *network != new.network),
         ("upstream", *upstream != new.upstream),
         // The level counts at once.

@@ -119,6 +119,7 @@ impl WrittenConfig {
             user_namespaces: self.user_namespaces.resolve(&check)?,
             network: self.network.resolve(&check)?,
             upstream: self.upstream.as_ref().map(|written| written.resolve(&check)).transpose()?,
+            notify: self.notify.resolve(&check)?,
             logging: self.logging(path)?,
             webhook: self.webhook.as_ref().map(|written| webhook(&check, written)).transpose()?,
             monitoring: self.monitoring.as_ref().map(|written| monitoring(&check, written)).transpose()?,

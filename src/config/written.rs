@@ -2,6 +2,7 @@
 
 use super::Config;
 use super::images::WrittenImages;
+use super::notify::WrittenNotify;
 use super::source::WrittenSource;
 use podstead_image::RegistryConfig;
 use podstead_manifest::locate;
@@ -117,6 +118,9 @@ pub struct WrittenConfig {
     /// Kubernetes cluster that this host reports its pods to. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<WrittenUpstream>,
+    /// Commands and URLs that are notified of failures of this host, and of their end.
+    #[serde(default)]
+    pub notify: WrittenNotify,
     /// The daemon's own log.
     #[serde(default)]
     pub logging: WrittenLogging,
@@ -241,6 +245,7 @@ impl WrittenConfig {
             monitoring: config.monitoring.map(|listen| WrittenMonitoring { address: Some(listen.ip()), port: listen.port() }),
             network: WrittenNetwork::of(&config.network),
             upstream: config.upstream.as_ref().map(WrittenUpstream::of),
+            notify: WrittenNotify::of(&config.notify),
             logging: WrittenLogging { level: Some(config.logging.level.clone()), format: Some(config.logging.format) },
         }
     }

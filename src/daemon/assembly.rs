@@ -10,7 +10,9 @@
 use super::age_key::AgeKeys;
 use super::dns::{DnsSockets, PodAddresses};
 use super::event_keeper::EventKeeper;
+use super::live;
 use super::node;
+use super::notify::{self, NotifyLinks};
 use super::pod_control::Control;
 use super::policies::{self, SourcePolicies};
 use super::roots::NeededImages;
@@ -26,7 +28,6 @@ use podstead_artifact::Wakers;
 use podstead_config::last_valid::{self, Loaded};
 use podstead_config::{Config, sharing};
 use podstead_container::cgroup::Cgroups;
-use podstead_container::protocol::LogLimits;
 use podstead_expand::{ExpandLinks, ExpandTask, Observations};
 use podstead_image::{ImageStore, ImageStoreConfig, default_auth_files};
 use podstead_mux::{self as mux, Merge, MuxTask, ObjectView, SourcesReady};
@@ -97,7 +98,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     let images = open_images(&config, &machine_key, events.clone())?;
     let runtime = Arc::new(ShimRuntime::new(ShimRuntimeOptions {
         shim_binary: config.shim.clone(),
-        log_limits: LogLimits { max_bytes: config.log_rotation.max_size, max_files: config.log_rotation.max_files },
+        log_limits: live::log_limits(&config),
         cgroup_slice: paths.cgroup_slice(),
         id_range: config.user_namespaces,
         ..ShimRuntimeOptions::new(paths.clone())
@@ -152,6 +153,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         events: events.clone(),
         view: served.clone(),
     });
+    let (tell_crash_loop, crash_loop) = watch::channel(BackoffPolicy::crash_loop(config.crash_loop_max));
     let services = Arc::new(Services {
         runtime: runtime.clone(),
         images: images.clone(),
@@ -165,7 +167,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         paths: paths.clone(),
         node,
         host_addresses: HostAddresses::new(host_ips),
-        crash_loop: BackoffPolicy::crash_loop(config.crash_loop_max),
+        crash_loop,
         service_variables: Arc::new(steward.variables()),
         objects: objects.clone(),
         fingerprint_key: FingerprintKey::new(machine_key.derive(FINGERPRINTS)),
@@ -221,6 +223,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     }
     let wakers = Wakers::default();
     let (tell_labels, labels) = watch::channel(config.labels.clone());
+    let (tell_live, live_config) = watch::channel(Arc::new(config.clone()));
     let links = RosterLinks {
         reports: report,
         expand: expand.clone(),
@@ -233,13 +236,24 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         events: events.clone(),
         log_level,
         labels: tell_labels,
+        live: tell_live,
     };
     let (roster, config_standing) = Roster::start(file.to_owned(), config.clone(), links)?;
     stages.spawn(roster.run());
-    if let Some(webhook) = config.webhook.clone() {
-        let wakers = wakers.clone();
-        stages.spawn(async move { match webhook::serve(webhook, wakers, |_| {}).await {} });
-    }
+    let links = NotifyLinks {
+        config: live_config.clone(),
+        published: published.clone(),
+        events: events.clone(),
+        standing: config_standing.clone(),
+        file: paths.notifications(),
+        node: config.node_name.to_string(),
+    };
+    stages.spawn(async move { match notify::run(links).await {} });
+    let (configs, woken) = (live_config.clone(), wakers.clone());
+    let (followed, shims) = (live_config.clone(), runtime.clone());
+    let serve_webhook = move |options| webhook::serve(options, woken.clone(), |_| {});
+    stages.spawn(async move { match live::serve(configs, |config| config.webhook.clone(), serve_webhook).await {} });
+    stages.spawn(async move { match live::follow(followed, shims, tell_crash_loop).await {} });
     stages.spawn(async move {
         steward.run().await;
         "the controller of Services"
@@ -319,10 +333,9 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         upstream,
         now,
     };
-    if let Some(address) = config.monitoring {
-        let backend = backend.clone();
-        stages.spawn(async move { match api::serve_monitoring(address, backend).await {} });
-    }
+    let monitored = backend.clone();
+    let serve_monitoring = move |address| api::serve_monitoring(address, monitored.clone());
+    stages.spawn(async move { match live::serve(live_config, |config| config.monitoring, serve_monitoring).await {} });
     if let Some(port) = config.api.tls_port {
         let backend = backend.clone();
         stages.spawn(async move { match api::serve_tls(port, backend).await {} });

@@ -52,6 +52,8 @@ pub(super) struct RosterLinks {
     pub(super) machine_key: MachineKey,
     pub(super) events: Arc<EventLog>,
     pub(super) log_level: LevelControl,
+    /// The configuration, for stages that follow it.
+    pub(super) live: watch::Sender<Arc<Config>>,
     /// The labels of this host, for readers.
     pub(super) labels: watch::Sender<BTreeMap<String, String>>,
 }
@@ -185,6 +187,9 @@ impl Roster {
         let changes = SourceChanges::between(&self.current.sources, &config.sources);
         self.tell(&changes, &restart);
         self.set_log_level(&config.logging.level);
+        if config != self.current {
+            self.links.live.send_replace(Arc::new(config.clone()));
+        }
         self.links.labels.send_if_modified(|labels| {
             let differs = *labels != config.labels;
             labels.clone_from(&config.labels);

@@ -63,6 +63,11 @@ impl Paths {
         self.run.join("workloads")
     }
 
+    /// Failures that hooks were notified of, and notifications that wait for them.
+    pub fn notifications(&self) -> PathBuf {
+        self.state.join("notify.json")
+    }
+
     /// Events of the last hours.
     pub fn events(&self) -> PathBuf {
         self.state.join("events.jsonl")

@@ -126,7 +126,7 @@ impl PodWorker {
         }
         let uid = definition.desired.uid.clone();
         if let Some(observed) = observed {
-            state.adopt(observed, &services.crash_loop, now);
+            state.adopt(observed, &services.crash_loop(), now);
             saved::inherit_hook_marks(&mut state.runs, &services.paths, observed);
             if let Some(halt) = &record.halt {
                 state.excuse_halted(observed, halt);
@@ -284,13 +284,13 @@ impl PodWorker {
     }
 
     fn plan(&mut self, services: &Arc<Services>, observed: &ObservedPod) -> PodActions {
-        let phase = self.phase.clone();
+        let (phase, crash_loop) = (self.phase.clone(), services.crash_loop());
         let input = PlanInput {
             definition: &self.definition,
             observed,
             phase: &phase,
             state: &self.state,
-            crash_loop: &services.crash_loop,
+            crash_loop: &crash_loop,
             now: services.clock.now(),
         };
         if is_stopped(&input) {
@@ -342,7 +342,7 @@ impl PodWorker {
     fn take_in(&mut self, services: &Arc<Services>, action: &Action, outcome: Outcome) {
         tracing::debug!(pod = %self.definition.desired.full_name, %action, ?outcome, "step");
         let (definition, phase) = (&self.definition, &mut self.phase);
-        self.state.apply(action, outcome, definition, phase, &services.crash_loop, services.clock.now());
+        self.state.apply(action, outcome, definition, phase, &services.crash_loop(), services.clock.now());
         if let (Action::Finish(_), Some(Cause::Finished(result))) = (action, self.phase.cause()) {
             self.record.result = Some(result.clone());
         }

@@ -80,12 +80,13 @@ impl PodWorker {
         let host_ips = services.host_addresses.get(services.clock.now().moment);
         // Those of a pod on the host's network change with the host's.
         let pod_ips = if self.definition.sandbox.namespaces.host_network { &host_ips } else { &self.state.network.ips };
+        let crash_loop = services.crash_loop();
         let input = PlanInput {
             definition: &self.definition,
             observed,
             phase: &self.phase,
             state: &self.state,
-            crash_loop: &services.crash_loop,
+            crash_loop: &crash_loop,
             now: services.clock.now(),
         };
         let (resize, surpassed) = (resize_state(&input), surpassed(&input));

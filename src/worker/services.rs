@@ -17,7 +17,7 @@ use podstead_volume::VolumeService;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// Makes another incarnation of a pod that finished and was edited afterwards; the config mux does.
 #[async_trait]
@@ -68,7 +68,7 @@ pub struct Services {
     /// Addresses of this host.
     pub host_addresses: HostAddresses,
     /// Back-off of crashing containers.
-    pub crash_loop: BackoffPolicy,
+    pub crash_loop: watch::Receiver<BackoffPolicy>,
     /// Variables of Services.
     pub service_variables: Arc<dyn ServiceVariables>,
     /// ConfigMaps and Secrets.
@@ -85,4 +85,11 @@ pub struct Services {
     pub pids_limit: Option<i64>,
     /// Pods that need a turn because their background work ended. Unbounded: at most one entry per pull under way.
     pub pokes: mpsc::UnboundedSender<PodUid>,
+}
+
+impl Services {
+    /// The back-off of crashing containers as it is configured now.
+    pub(crate) fn crash_loop(&self) -> BackoffPolicy {
+        *self.crash_loop.borrow()
+    }
 }

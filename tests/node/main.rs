@@ -28,6 +28,7 @@ mod lifecycle;
 mod many_pods;
 mod monitoring;
 mod network;
+mod notify;
 mod objects;
 mod operator;
 mod persistent;

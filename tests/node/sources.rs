@@ -344,3 +344,26 @@ fn a_webhook_lets_a_source_look_at_once() {
     });
     host.wait_running("two");
 }
+
+#[test]
+fn listeners_follow_the_configuration() {
+    let host = TestHost::start();
+    let file = host.path("config.yaml");
+    let before = fs::read_to_string(&file).unwrap();
+    let free_port = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let listens = |port: u16| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+    let (first, second) = (free_port(), free_port());
+    for (new, old) in [(first, second), (second, first)] {
+        fs::write(
+            &file,
+            format!("{before}monitoring: {{port: {new}}}\ncrashLoopBackOff: {{maxContainerRestartPeriodSeconds: 10}}\n"),
+        )
+        .unwrap();
+        eventually("the new port to be open and the old one closed", || {
+            (listens(new) && !listens(old)).then_some(()).ok_or_else(|| "not so".to_owned())
+        });
+    }
+    fs::write(&file, &before).unwrap();
+    eventually("the port to be closed", || (!listens(second)).then_some(()).ok_or_else(|| "open".to_owned()));
+    assert!(!host.cli_ok(&["status"]).contains("takes effect after a restart"));
+}

@@ -16,7 +16,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -91,7 +91,7 @@ fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Pr
         cgroup: cgroup.clone(),
         cgroup_slice: inner.options.cgroup_slice.clone(),
         hierarchies: Some(inner.cgroups.hierarchies().clone()),
-        log_limits: inner.options.log_limits,
+        log_limits: *inner.log_limits.lock().unwrap_or_else(PoisonError::into_inner),
         helper_timeout_secs: HELPER_TIMEOUT_SECS,
     };
     let path = paths.shim_config(&uid);

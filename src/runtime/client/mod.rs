@@ -87,6 +87,8 @@ pub struct ShimRuntime {
 #[derive(Debug)]
 struct Inner {
     options: ShimRuntimeOptions,
+    /// Rotation of the logs of pods that start from now on.
+    log_limits: Mutex<LogLimits>,
     cgroups: Cgroups,
     boot_id: String,
     pods: Mutex<BTreeMap<PodUid, PodView>>,
@@ -106,10 +108,11 @@ impl ShimRuntime {
         let boot_id = boot::boot_id().map_err(|error| failed("read the boot ID", &error))?;
         let (events, receiver) = mpsc::unbounded_channel();
         let receiver = Mutex::new(Some(receiver));
-        let id_range = options.id_range;
+        let (id_range, log_limits) = (options.id_range, Mutex::new(options.log_limits));
         Ok(Self {
             inner: Arc::new(Inner {
                 options,
+                log_limits,
                 cgroups,
                 boot_id,
                 pods: Mutex::default(),
@@ -118,6 +121,13 @@ impl ShimRuntime {
                 receiver,
             }),
         })
+    }
+}
+
+impl ShimRuntime {
+    /// Sets the rotation of the logs of pods that start from now on.
+    pub fn set_log_limits(&self, limits: LogLimits) {
+        *self.inner.log_limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 }
 

@@ -133,7 +133,7 @@ impl Host {
             paths: self.paths.clone(),
             node: facts(),
             host_addresses: HostAddresses::new(|| Ok(vec![[192, 0, 2, 1].into()])),
-            crash_loop: BackoffPolicy::crash_loop(Duration::from_secs(300)),
+            crash_loop: tokio::sync::watch::channel(BackoffPolicy::crash_loop(Duration::from_secs(300))).1,
             service_variables: Arc::new(podstead_worker::fakes::NoServices),
             objects: Arc::clone(&self.objects),
             fingerprint_key: FingerprintKey::new([7; 32]),

@@ -1,0 +1,62 @@
+//! Parts of the configuration that count without a restart, beside sources and hooks.
+
+use podstead_config::Config;
+use podstead_container::protocol::LogLimits;
+use podstead_runtime::client::ShimRuntime;
+use podstead_worker::backoff::BackoffPolicy;
+use std::convert::Infallible;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// The configuration as it is now.
+pub(super) type LiveConfig = watch::Receiver<Arc<Config>>;
+
+/// Rotation of the logs of pods that start from now on.
+pub(super) const fn log_limits(config: &Config) -> LogLimits {
+    LogLimits { max_bytes: config.log_rotation.max_size, max_files: config.log_rotation.max_files }
+}
+
+/// Applies changes to the stages that keep settings.
+pub(super) async fn follow(
+    mut configs: LiveConfig,
+    runtime: Arc<ShimRuntime>,
+    crash_loop: watch::Sender<BackoffPolicy>,
+) -> Infallible {
+    loop {
+        changed(&mut configs).await;
+        let config = Arc::clone(&configs.borrow_and_update());
+        runtime.set_log_limits(log_limits(&config));
+        crash_loop.send_replace(BackoffPolicy::crash_loop(config.crash_loop_max));
+    }
+}
+
+/// Runs a server with its part of the configuration, while there is one, and starts it again when that part changes.
+pub(super) async fn serve<T, F>(mut configs: LiveConfig, part: impl Fn(&Config) -> Option<T>, serve: impl Fn(T) -> F) -> Infallible
+where
+    T: Clone + PartialEq,
+    F: Future<Output = Infallible>,
+{
+    loop {
+        let current = part(&configs.borrow_and_update());
+        let other = async {
+            while part(&configs.borrow()) == current {
+                changed(&mut configs).await;
+            }
+        };
+        match current.clone() {
+            // The server may be dropped at any await: clients ask again.
+            Some(current) => tokio::select! {
+                never = serve(current) => match never {},
+                () = other => {}
+            },
+            None => other.await,
+        }
+    }
+}
+
+/// Waits for a change. The sender lives as long as the daemon.
+async fn changed(configs: &mut LiveConfig) {
+    if configs.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
