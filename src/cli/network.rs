@@ -31,7 +31,7 @@ struct TraceArgs {
     /// Pod that opens the connection
     #[arg(value_name = "POD")]
     pod: String,
-    /// Destination: a pod or an address, such as web:80, shop/web:80, 192.0.2.1:443 or [2001:db8::1]:443
+    /// Destination: a Service, a pod or an address, such as web:80, shop/web:80, 192.0.2.1:443 or [2001:db8::1]:443
     #[arg(value_name = "DESTINATION:PORT", value_parser = parse_target)]
     target: (Far, u16),
     /// Namespace of the pod, and of a destination without one
@@ -107,14 +107,14 @@ fn run_trace(args: &TraceArgs, context: &Context) -> anyhow::Result<ExitCode> {
         Far::Address(address) => Destination::Address(*address),
         Far::Pod { namespace, name } => {
             let namespace = namespace.clone().unwrap_or_else(|| args.namespace.clone());
-            Destination::Pod(ObjectName { namespace, name: name.clone() })
+            Destination::Named(ObjectName { namespace, name: name.clone() })
         }
     };
     let port = (args.protocol.protocol(), args.target.1);
     let found = trace(&config.paths, config.node_name.as_str(), &from, &to, port)?;
     let mut out = io::stdout().lock();
     for traced in &found {
-        writeln!(out, "{}", Shown { from: &from, traced, port })?;
+        writeln!(out, "{}", Shown { from: &from, traced, protocol: port.0 })?;
     }
     let is_allowed = found.iter().all(Traced::is_allowed);
     Ok(if is_allowed { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
@@ -124,12 +124,12 @@ fn run_trace(args: &TraceArgs, context: &Context) -> anyhow::Result<ExitCode> {
 struct Shown<'a> {
     from: &'a ObjectName,
     traced: &'a Traced,
-    port: (Protocol, u16),
+    protocol: Protocol,
 }
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { from, traced: Traced { source, destination, end, egress, ingress }, port: (protocol, port) } = self;
+        let Self { from, traced: Traced { source, destination, port, through, end, egress, ingress }, protocol } = self;
         let verdict = if self.traced.is_allowed() { "allowed" } else { "denied" };
         let name = match end {
             Receiver::Pod(name) => format!("pod {name}"),
@@ -138,6 +138,9 @@ impl fmt::Display for Shown<'_> {
             Receiver::Outside => "outside".to_owned(),
         };
         writeln!(f, "{verdict}: pod {from} ({source}) to {name} ({destination}), port {port}/{protocol}")?;
+        if let Some(address) = through {
+            writeln!(f, "  through {address}, an address of a Service")?;
+        }
         match end {
             Receiver::Host => return write!(f, "  NetworkPolicies do not apply to connections with this host"),
             Receiver::Pod(_) if source == destination => {

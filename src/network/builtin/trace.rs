@@ -1,7 +1,9 @@
 //! The decision of NetworkPolicies on one connection, for people: from the records of this host, also while no daemon runs.
 
 use super::lease::Lease;
+use super::names::Names;
 use super::policies::PolicyObjects;
+use super::services::recovery;
 use super::tracked::own_addresses;
 use super::{GATEWAY_V4, GATEWAY_V6, record};
 use crate::record::RecordError;
@@ -10,15 +12,18 @@ use podstead_policy::compile::{PolicedPod, Policies, RESOLVER_PORT};
 use podstead_policy::definition::Direction;
 pub use podstead_policy::explain::Reason;
 use podstead_policy::explain::{End, reason};
+use podstead_service::allocate::Grant;
+use podstead_service::frontends::{Frontend, Frontends};
 use podstead_service::name::ObjectName;
 use podstead_sys::layout::Paths;
-use std::net::IpAddr;
+use serde::Deserialize;
+use std::net::{IpAddr, SocketAddr};
 
 /// The other end of a connection, as people write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// A pod of the namespace.
-    Pod(ObjectName),
+    /// A Service or a pod of the namespace; a Service goes before a pod of its name.
+    Named(ObjectName),
     /// An address.
     Address(IpAddr),
 }
@@ -30,6 +35,10 @@ pub struct Traced {
     pub source: IpAddr,
     /// Address of the destination.
     pub destination: IpAddr,
+    /// Its port.
+    pub port: u16,
+    /// The address of a Service that leads there.
+    pub through: Option<IpAddr>,
     /// The end at that address.
     pub end: Receiver,
     /// The reason of the source's policies.
@@ -60,6 +69,9 @@ pub enum TraceError {
     /// No pod of podstead's own network has the name.
     #[error("pod {0} has no address of podstead's own network: NetworkPolicies are not enforced for it, or it does not exist")]
     NoPod(ObjectName),
+    /// Nothing is behind a port of a Service.
+    #[error("Service {0} has no endpoint at port {1}/{2}: connections are refused")]
+    NoEndpoint(ObjectName, u16, Protocol),
     /// Both ends have no family in common.
     #[error("source and destination have no address family in common")]
     NoFamily,
@@ -87,7 +99,65 @@ pub fn trace(
     let (leases, _) = record::read_leases(paths).map_err(records::<RecordError>)?;
     let objects = record::read_policies(paths).map_err(records::<RecordError>)?;
     let pods: Vec<PolicedPod> = leases.iter().map(|(_, lease)| policed(lease)).filter(|pod| !pod.addresses.is_empty()).collect();
-    decisions(&objects, &pods, &own_addresses(), node, from, to, port)
+    let own = own_addresses();
+    let decide = |to: &Destination, port| decisions(&objects, &pods, &own, node, from, to, port);
+    let (protocol, number) = port;
+    let addresses = match to {
+        Destination::Address(address) => vec![*address],
+        Destination::Named(name) => addresses_of_service(paths, name),
+    };
+    // Without root, or without a table, there are no Services.
+    let frontends = recovery::read(&Names::new(paths.instance())).ok().flatten().unwrap_or_default();
+    let behind = endpoints(&frontends, &addresses, port);
+    let is_pod = matches!(to, Destination::Named(name) if find(&pods, node, name).is_ok());
+    if behind.is_empty() {
+        return match to {
+            Destination::Named(name) if !addresses.is_empty() && !is_pod => {
+                Err(TraceError::NoEndpoint(name.clone(), number, protocol))
+            }
+            Destination::Named(_) | Destination::Address(_) => decide(to, port),
+        };
+    }
+    let mut traced = Vec::new();
+    for (address, endpoint) in behind {
+        match decide(&Destination::Address(endpoint.ip()), (protocol, endpoint.port())) {
+            Ok(found) => traced.extend(found.into_iter().map(|found| Traced { through: Some(address), ..found })),
+            // The other family of the Service may do.
+            Err(TraceError::NoFamily) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if traced.is_empty() { Err(TraceError::NoFamily) } else { Ok(traced) }
+}
+
+/// The endpoints behind a port of these addresses, each with the address (pure).
+fn endpoints(frontends: &Frontends, addresses: &[IpAddr], (protocol, number): (Protocol, u16)) -> Vec<(IpAddr, SocketAddr)> {
+    let mut found = Vec::new();
+    for (frontend, backing) in frontends.iter() {
+        if let Frontend::Address(socket) = frontend
+            && addresses.contains(&socket.address)
+            && (socket.protocol, socket.port) == (protocol, number)
+        {
+            found.extend(backing.endpoints.iter().map(|endpoint| (socket.address, *endpoint)));
+        }
+    }
+    found
+}
+
+/// The addresses that a Service has on record; none if there is no such Service.
+fn addresses_of_service(paths: &Paths, name: &ObjectName) -> Vec<IpAddr> {
+    #[derive(Deserialize)]
+    struct Record {
+        grant: Grant,
+    }
+    /// The names of Services are DNS labels.
+    const SAFE: fn(char) -> bool = |character| character.is_ascii_alphanumeric() || character == '-';
+    if ![&name.namespace, &name.name].iter().all(|part| part.chars().all(SAFE)) {
+        return Vec::new();
+    }
+    let path = paths.services().join(format!("{}_{}.json", name.namespace, name.name));
+    let record = std::fs::read(path).ok().and_then(|bytes| serde_json::from_slice::<Record>(&bytes).ok());
+    record.map(|record| record.grant.cluster_ips).unwrap_or_default()
 }
 
 fn policed(lease: &Lease) -> PolicedPod {
@@ -116,7 +186,7 @@ fn decisions(
     let source = find(pods, node, from)?;
     let destinations = match to {
         Destination::Address(address) => vec![*address],
-        Destination::Pod(name) => find(pods, node, name)?.addresses.clone(),
+        Destination::Named(name) => find(pods, node, name)?.addresses.clone(),
     };
     let pair = |address: &IpAddr| {
         let own = source.addresses.iter().find(|own| own.is_ipv4() == address.is_ipv4())?;
@@ -156,7 +226,7 @@ fn one(
         Some(pod) => reason(policies, Direction::Ingress, pod, near, Some(port)),
         None => Reason::NotSelected,
     };
-    Traced { source: source_address, destination: address, end, egress, ingress }
+    Traced { source: source_address, destination: address, port: port.1, through: None, end, egress, ingress }
 }
 
 #[cfg(test)]
@@ -185,7 +255,7 @@ mod tests {
         ];
         let objects = PolicyObjects { policies, ..PolicyObjects::default() };
         let name = |name: &str| ObjectName { namespace: "shop".into(), name: name.into() };
-        let to = to.parse().map_or_else(|_| Destination::Pod(name(to)), Destination::Address);
+        let to = to.parse().map_or_else(|_| Destination::Named(name(to)), Destination::Address);
         let own = ["192.0.2.1".parse().unwrap()];
         decisions(&objects, &[pod("web", 1), pod("db", 2)], &own, "edge", &name("db"), &to, (Protocol::Tcp, port))
             .map(|mut traced| traced.remove(0))
