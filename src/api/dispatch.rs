@@ -15,6 +15,7 @@ use super::table::IncludeObject;
 use super::workloads::{self, Workloads};
 use super::{
     Backend, claims, control, credentials, discovery, exec, forward, images, log, metrics, openapi, own, reviews, revisions, sync,
+    write,
 };
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, header};
@@ -120,6 +121,9 @@ async fn respond_to(backend: &Backend, asked: Asked<'_>, route: Route, request: 
     let pods = Arc::new(Pods(Arc::clone(&backend.published)));
     let workloads = |kind| Arc::new(Workloads::new(Arc::clone(&backend.published), kind));
     let method = request.method().clone();
+    if let Some(writable) = write::is_write(backend, &route, &method) {
+        return write::write(backend, peer, &writable, &route, &query, request).await;
+    }
     match (route, &method) {
         (Route::PodExec(pod), &(Method::GET | Method::POST)) => {
             exec::exec(backend, peer, &*pods.find(&pod)?, &query, request).await
@@ -169,13 +173,17 @@ async fn respond_to(backend: &Backend, asked: Asked<'_>, route: Route, request: 
         (Route::Images, &Method::DELETE) => {
             images::remove(backend, query.get("reference"), query.get("force") == Some("true")).await
         }
-        (route, &Method::GET) => read(backend, route, path, &query, form).await,
+        (route, &Method::GET) => {
+            let applied = form.is_none().then(|| write::applied(backend, &route)).flatten();
+            let answer = read(backend, route, path, &query, form).await?;
+            write::with_applied(answer, applied).await
+        }
         (_, _) => Err(not_allowed(&method, path)),
     }
 }
 
 /// Answers a GET of `path`.
-async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: Option<IncludeObject>) -> Answer {
+pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Query, form: Option<IncludeObject>) -> Answer {
     let pods = Arc::new(Pods(Arc::clone(&backend.published)));
     let served = |kind| Arc::new(Served::new(Arc::clone(&backend.services), kind));
     let workloads = |kind| Arc::new(Workloads::new(Arc::clone(&backend.published), kind));

@@ -13,11 +13,24 @@ pub(super) struct ApiFailure {
     pub(super) message: String,
     /// Resource (plural, lower case, with the group after a dot if it has one) and name of the object concerned.
     pub(super) subject: Option<(&'static str, String)>,
+    /// What is wrong with which fields.
+    pub(super) causes: Vec<Cause>,
+}
+
+/// One thing that is wrong with an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cause {
+    /// Kubernetes' word for it.
+    pub(super) reason: &'static str,
+    /// For people.
+    pub(super) message: String,
+    /// Path of the field.
+    pub(super) field: String,
 }
 
 impl ApiFailure {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), subject: None }
+        Self { code, reason, message: message.into(), subject: None, causes: Vec::new() }
     }
 
     /// 404 for an object: `pods "web" not found`, `deployments.apps "web" not found`.
@@ -81,6 +94,24 @@ impl ApiFailure {
         Self::new(504, "Timeout", format!("Too large resource version: {asked}, current: {latest}"))
     }
 
+    /// 422: an object of this kind is not valid.
+    pub(super) fn invalid(kind: &'static str, name: &str, causes: Vec<Cause>) -> Self {
+        let told = |cause: &Cause| {
+            if cause.field.is_empty() { cause.message.clone() } else { format!("{}: {}", cause.field, cause.message) }
+        };
+        let all = match causes.as_slice() {
+            [cause] => told(cause),
+            causes => format!("[{}]", causes.iter().map(told).collect::<Vec<_>>().join(", ")),
+        };
+        let failure = Self::new(422, "Invalid", format!("{kind} {name:?} is invalid: {all}")).about(kind, name);
+        Self { causes, ..failure }
+    }
+
+    /// 504: it may still happen.
+    pub(super) fn gateway_timeout(message: impl Into<String>) -> Self {
+        Self::new(504, "Timeout", message)
+    }
+
     /// 413.
     pub(super) fn too_large(message: impl Into<String>) -> Self {
         Self::new(413, "RequestEntityTooLarge", message)
@@ -109,7 +140,7 @@ impl ApiFailure {
 
     /// The `Status` object.
     pub(super) fn status_object(&self) -> Value {
-        let details = match &self.subject {
+        let mut details = match &self.subject {
             Some((resource, name)) => match resource.split_once('.') {
                 Some((kind, group)) => json!({"name": name, "group": group, "kind": kind}),
                 None => json!({"kind": resource, "name": name}),
@@ -117,6 +148,13 @@ impl ApiFailure {
             // kubectl reads details of every failure.
             None => json!({}),
         };
+        if !self.causes.is_empty() {
+            let causes = self
+                .causes
+                .iter()
+                .map(|Cause { reason, message, field }| json!({"reason": reason, "message": message, "field": field}));
+            details["causes"] = causes.collect();
+        }
         json!({
             "kind": "Status",
             "apiVersion": "v1",

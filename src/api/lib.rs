@@ -48,6 +48,7 @@ mod table;
 mod tls;
 mod upgrade;
 mod workloads;
+mod write;
 
 pub use access::{Access, IdentityError, ServerIdentity};
 pub use claims::{USED_BY_ANNOTATION, USED_BYTES_ANNOTATION};
@@ -73,6 +74,7 @@ pub use socket::{ApiSocket, SocketError};
 pub use sync::SyncAnswer;
 pub use tls::serve_tls;
 pub use workloads::JobRunAnswer;
+pub use write::Writable;
 
 use jiff::Timestamp;
 use podstead_artifact::Wakers;
@@ -118,6 +120,8 @@ pub struct Backend {
     pub wakers: Wakers,
     /// For pruning a source.
     pub source_control: Arc<dyn SourceControl>,
+    /// The source that clients may write to; `None` without one.
+    pub writable: watch::Receiver<Option<Arc<Writable>>>,
     /// For stopping, starting and restarting pods.
     pub pod_control: Arc<dyn PodControl>,
     /// For starting a CronJob now; `None` where workloads are not run.

@@ -93,10 +93,15 @@ pub(super) fn wants_table(headers: &HeaderMap, query: &Query) -> Option<IncludeO
 
 /// Reads a request's body within limits of size and time.
 pub(super) async fn read_body(body: Incoming) -> Result<Bytes, ApiFailure> {
-    match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY_BYTES).collect()).await {
+    read_body_up_to(body, MAX_BODY_BYTES).await
+}
+
+/// As [`read_body`], with another limit of size.
+pub(super) async fn read_body_up_to(body: Incoming, max_bytes: usize) -> Result<Bytes, ApiFailure> {
+    match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, max_bytes).collect()).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-            Err(ApiFailure::too_large(format!("the request body is larger than {MAX_BODY_BYTES} bytes")))
+            Err(ApiFailure::too_large(format!("the request body is larger than {max_bytes} bytes")))
         }
         Ok(Err(error)) => Err(ApiFailure::bad_request(format!("cannot read the request body: {error}"))),
         Err(_) => Err(ApiFailure::timeout("timed out reading the request body")),

@@ -3,7 +3,7 @@
 //! A request goes to the source; the source polls, reports as always, and sends the [`Inquiry`] of the request after its reports,
 //! on the same channel. So it is answered when everything that the poll found is in force, or refused.
 
-use super::SourceReport;
+use super::{CommitSummary, SourceReport};
 use jiff::Timestamp;
 use podstead_pod::{Revision, SourceId};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ pub struct LookTimes {
 
 /// [`LookTimes`] that the source writes and everybody reads.
 #[derive(Clone, Debug, Default)]
-pub struct Looks(Arc<Mutex<LookTimes>>);
+pub struct Looks(Arc<Mutex<LookTimes>>, Arc<Mutex<Option<CommitSummary>>>);
 
 impl Looks {
     fn lock(&self) -> MutexGuard<'_, LookTimes> {
@@ -76,6 +76,11 @@ impl Looks {
     /// Sets the time of the next look; `None` while the source looks.
     pub fn set_next(&self, at: Option<Timestamp>) {
         self.lock().next = at;
+    }
+
+    /// Takes the description of the change that this host itself made to the place since the last call.
+    pub fn take_change(&self) -> Option<CommitSummary> {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Records that the place was read successfully.
@@ -102,6 +107,11 @@ impl Waker {
     /// The times of the source's looks.
     pub fn looks(&self) -> LookTimes {
         *self.looks.lock()
+    }
+
+    /// Describes the change that was just made to the place, for the history of the source. `None` takes it back.
+    pub fn describe_change(&self, change: Option<CommitSummary>) {
+        *self.looks.1.lock().unwrap_or_else(PoisonError::into_inner) = change;
     }
 
     /// Requests a poll without waiting for it.

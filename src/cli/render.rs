@@ -75,8 +75,8 @@ pub(super) fn run(args: &RenderArgs, context: &Context) -> anyhow::Result<ExitCo
             CheckContext { substitute: Some(Arc::new(all)), layers, ..everything }
         }
         Some(source) => {
-            let SourceConfig { allow, requirements, substitute, layers, .. } = source.clone();
-            CheckContext { allow, requirements, substitute, layers, ..everything }
+            let SourceConfig { allow, requirements, substitute, layers, writable: keeps_names, .. } = source.clone();
+            CheckContext { allow, requirements, substitute, layers, keeps_names, ..everything }
         }
     };
     let path = source.map_or_else(|| path.clone(), |source| root_of(&source.place, &path));

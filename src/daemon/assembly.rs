@@ -224,6 +224,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     let wakers = Wakers::default();
     let (tell_labels, labels) = watch::channel(config.labels.clone());
     let (tell_live, live_config) = watch::channel(Arc::new(config.clone()));
+    let (tell_writable, writable) = watch::channel(sources::writable(&config));
     let links = RosterLinks {
         reports: report,
         expand: expand.clone(),
@@ -237,6 +238,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         log_level,
         labels: tell_labels,
         live: tell_live,
+        writable: tell_writable,
     };
     let (roster, config_standing) = Roster::start(file.to_owned(), config.clone(), links)?;
     stages.spawn(roster.run());
@@ -326,6 +328,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
         config: config_standing,
         wakers,
         source_control: Arc::new(source_control),
+        writable,
         pod_control: Arc::new(Control { commands: command, expand: expand.clone(), mux: incarnations }),
         expand: Some(expand),
         access: Arc::new(access),

@@ -8,6 +8,7 @@
 use super::{sources, workloads};
 use anyhow::Context as _;
 use jiff::Timestamp;
+use podstead_api::Writable;
 use podstead_artifact::wake::Waker;
 use podstead_artifact::{Artifact, SourceReport, Wakers, Wishes};
 use podstead_config::reload::{SourceChanges, is_blank, needs_restart};
@@ -56,6 +57,8 @@ pub(super) struct RosterLinks {
     pub(super) live: watch::Sender<Arc<Config>>,
     /// The labels of this host, for readers.
     pub(super) labels: watch::Sender<BTreeMap<String, String>>,
+    /// The source that clients of the API may write to.
+    pub(super) writable: watch::Sender<Option<Arc<Writable>>>,
 }
 
 /// The task before it runs.
@@ -199,6 +202,10 @@ impl Roster {
         let host = Config { node_name: self.started.node_name.clone(), ..config.clone() };
         self.links.expand.configure_host(workloads::host(&host, &config.labels)).await;
 
+        if !changes.is_empty() {
+            // Nobody writes to a source that is being replaced.
+            self.links.writable.send_replace(None);
+        }
         for name in changes.removed.iter().chain(changes.changed.iter().map(|source| &source.name)) {
             self.stop(name).await;
         }
@@ -213,6 +220,9 @@ impl Roster {
         }
         // Only now, for a source that was changed begins with what it left on disk.
         changes.added.iter().chain(&changes.changed).for_each(|source| self.run_source(source));
+        if !changes.is_empty() {
+            self.links.writable.send_replace(sources::writable(&host));
+        }
 
         let was_refused = self.standing.borrow().error.is_some();
         if !changes.is_empty() || was_refused || self.standing.borrow().needs_restart != restart {

@@ -1,6 +1,7 @@
 //! Sources as configured to sources that run.
 
-use podstead_config::{GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
+use podstead_api::Writable;
+use podstead_config::{Config, GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
 use podstead_pod::SourceId;
 use podstead_settings::Allow;
 use podstead_source::PodSource;
@@ -8,6 +9,7 @@ use podstead_source::dir::{DirectoryOptions, DirectorySource};
 use podstead_source::git::{GitLimits, GitOptions, GitSource, SshOptions};
 use podstead_source::http::{HttpOptions, HttpSource};
 use podstead_source::http_client::shown;
+use podstead_store::CheckContext;
 use podstead_store::intake::IntakeSource;
 use podstead_store::last_good::LastGood;
 use podstead_sys::layout::Paths;
@@ -30,7 +32,21 @@ pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
         requirements: source.requirements.clone(),
         substitute: source.substitute.clone(),
         layers: source.layers.clone(),
+        keeps_names: source.writable,
     }
+}
+
+/// The source that clients of the API may write to.
+pub(super) fn writable(config: &Config) -> Option<Arc<Writable>> {
+    let source = config.sources.iter().find(|source| source.writable)?;
+    let SourcePlace::Directory { path, .. } = &source.place else { return None };
+    let check = CheckContext {
+        allow: source.allow.clone(),
+        requirements: source.requirements.clone(),
+        keeps_names: true,
+        ..CheckContext::new(config.admit_context())
+    };
+    Some(Arc::new(Writable::new(source.name.clone(), path.clone(), check)))
 }
 
 /// The rules of each source for paths of the host.
@@ -51,6 +67,7 @@ pub(super) fn follow(source: &SourceConfig, paths: &Paths, machine_key: &Machine
         share: _,
         substitute: _,
         layers,
+        writable: _,
     } = source;
     match place {
         SourcePlace::Directory { path, relist_interval } => {

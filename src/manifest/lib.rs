@@ -9,6 +9,7 @@
 //! that know their place, holds the tree against the schema table of its kind ([`schema`]), and only when nothing is wrong
 //! makes the typed object of it.
 
+pub mod change;
 mod decode;
 mod documents;
 mod encoding;
@@ -40,7 +41,7 @@ pub use patch::{Patch, Target};
 pub use positions::PositionMap;
 pub use problem::Problem;
 pub use substitute::{Substitution, is_variable_name, substitute, variable_name_problem};
-pub use yaml::to_yaml;
+pub use yaml::{to_manifest, to_yaml};
 
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
 use podstead_pod::objects::NetworkObject;

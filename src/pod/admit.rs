@@ -45,6 +45,12 @@ pub fn admit(pod: Pod, context: &AdmitContext) -> Admitted {
     admit_as(pod, full_name, context)
 }
 
+/// Judges a Pod as [`admit`] does, but for its name, which stays: the name of the host is not added.
+pub fn admit_named(pod: Pod, context: &AdmitContext) -> Admitted {
+    let full_name = text(&pod.metadata.name).to_owned();
+    admit_as(pod, full_name, context)
+}
+
 /// Judges a Pod that a workload asks for. It keeps its owner references and has the name that it is given: the name of the host is not added,
 /// since names of such pods end in numbers that programs read (rule W8 in `docs/contributing/workload-rules.md`).
 pub fn admit_owned(pod: Pod, context: &AdmitContext) -> Admitted {

@@ -47,8 +47,8 @@ mod validate;
 mod property_test;
 
 pub use admit::{
-    AdmitContext, Admitted, admit, admit_owned, judge_labels, judge_template, judge_workload, remove_stamped_annotations,
-    static_pod_name,
+    AdmitContext, Admitted, admit, admit_named, admit_owned, judge_labels, judge_template, judge_workload,
+    remove_stamped_annotations, static_pod_name,
 };
 pub use desired::{DesiredPod, Revision};
 pub use field::{FieldProblem, code};

@@ -11,7 +11,7 @@ use podstead_manifest::{
     Touch,
 };
 use podstead_pod::objects::{NetworkObject, Object as ReferredObject, admit_claim, admit_config_map, admit_secret};
-use podstead_pod::{AdmitContext, FieldProblem, Origin, Pod, Severity, admit, code};
+use podstead_pod::{AdmitContext, FieldProblem, Origin, Pod, Severity, admit, admit_named, code};
 use podstead_settings::{Allow, PolicyRecord, Requirements};
 use podstead_workload::object::Workload;
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,8 @@ pub struct CheckContext {
     pub layers: Arc<Layers>,
     /// Keys for encrypted manifests.
     pub opening: Arc<Opening>,
+    /// Pods are called as in their manifests, without the name of the host.
+    pub keeps_names: bool,
 }
 
 impl CheckContext {
@@ -49,6 +51,7 @@ impl CheckContext {
             substitute: None,
             layers: Arc::default(),
             opening: Arc::default(),
+            keeps_names: false,
         }
     }
 
@@ -74,7 +77,7 @@ impl CheckContext {
     }
 
     /// The namespace of objects that are written without one.
-    pub(crate) fn namespace(&self) -> &str {
+    pub fn namespace(&self) -> &str {
         self.allow.as_ref().map_or(podstead_pod::DEFAULT_NAMESPACE, |allow| allow.default_namespace())
     }
 
@@ -408,7 +411,7 @@ fn blamed(found: Found, culprit: Option<&Origin>, key: &ObjectKey, origin: &Orig
 /// Admits a pod and gives it back the UID that its manifest fixes (kubelet rule A18), which admission takes for a server's.
 fn admitted(mut pod: Pod, context: &CheckContext) -> (Option<Pod>, Vec<FieldProblem>) {
     let uid = pod.metadata.uid.take().filter(|uid| !uid.is_empty());
-    let mut verdict = admit(pod, &context.admit);
+    let mut verdict = if context.keeps_names { admit_named(pod, &context.admit) } else { admit(pod, &context.admit) };
     if let Some(uid) = uid {
         if is_uid(&uid) {
             if let Some(pod) = &mut verdict.pod {

@@ -83,6 +83,11 @@ impl Paths {
         self.sources().join(id)
     }
 
+    /// Records of the objects that clients wrote to a source.
+    pub fn source_objects(&self, id: &SourceId) -> PathBuf {
+        self.source(id).join("objects")
+    }
+
     /// Repository copy of the git source of this name.
     pub fn source_repository(&self, id: &SourceId) -> PathBuf {
         self.source(id).join("git")

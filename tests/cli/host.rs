@@ -98,6 +98,7 @@ impl Host {
             config,
             wakers: Wakers::default(),
             source_control: Arc::new(StubSources),
+            writable: tokio::sync::watch::channel(None).1,
             pod_control: Arc::clone(&host.orders) as _,
             expand: None,
             services: Arc::new(podstead::api::services::ServiceView::new(0)),

@@ -24,6 +24,7 @@ mod hooks;
 mod housekeeping;
 mod identity;
 mod image_volumes;
+mod kubectl_writes;
 mod lifecycle;
 mod many_pods;
 mod monitoring;

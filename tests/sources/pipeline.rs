@@ -60,6 +60,7 @@ fn start(state: &Path, manifests: &Path, known: Vec<DesiredPod>) -> Pipeline {
         requirements: Arc::default(),
         substitute: None,
         layers: Arc::default(),
+        keeps_names: false,
     };
     let (intake, handle) = Intake::new(vec![described], &paths, check, seen.clone(), seen.clone());
     let (task, _) = MuxTask::new(Merge::new([id()], known), Arc::default(), seen);

@@ -26,7 +26,7 @@ impl From<&RuntimeError> for ApiFailure {
     fn from(error: &RuntimeError) -> Self {
         let message = podstead_telemetry::error_chain(error).to_string();
         match error {
-            RuntimeError::NotFound(_) => Self { code: 404, reason: "NotFound", message, subject: None },
+            RuntimeError::NotFound(_) => Self { code: 404, reason: "NotFound", message, subject: None, causes: Vec::new() },
             RuntimeError::ShimGone { .. } | RuntimeError::Failed { .. } => Self::internal(message),
         }
     }

@@ -77,6 +77,7 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
         requirements: source.requirements.clone(),
         substitute: source.substitute.clone(),
         layers: source.layers.clone(),
+        keeps_names: source.writable,
         opening: age_keys::for_forecasts(config),
         ..CheckContext::new(config.admit_context())
     };

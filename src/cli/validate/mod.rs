@@ -191,8 +191,8 @@ fn check_context(args: &ValidateArgs, source: Option<&SourceConfig>, context: &C
     let opening = age_keys::for_checks(context.load_config().ok().as_ref());
     let all = CheckContext { opening, ..CheckContext::new(admit_context(args, context)) };
     match source.cloned() {
-        Some(SourceConfig { allow, requirements, substitute, layers, .. }) => {
-            CheckContext { allow, requirements, substitute, layers, ..all }
+        Some(SourceConfig { allow, requirements, substitute, layers, writable: keeps_names, .. }) => {
+            CheckContext { allow, requirements, substitute, layers, keeps_names, ..all }
         }
         None => all,
     }

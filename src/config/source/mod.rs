@@ -51,6 +51,8 @@ pub struct SourceConfig {
     pub substitute: Option<Arc<Substitution>>,
     /// Its layers.
     pub layers: Arc<Layers>,
+    /// Clients of the API may write to it.
+    pub writable: bool,
 }
 
 /// The kinds of places.

@@ -49,6 +49,7 @@ pub(crate) fn sources(
             share: Vec::new(),
             substitute: None,
             layers: Arc::default(),
+            writable: false,
         }]);
     };
     let mut names = BTreeSet::new();
@@ -66,6 +67,10 @@ pub(crate) fn sources(
     };
     let sources: Vec<SourceConfig> = written.iter().enumerate().map(resolve).collect::<Result<_, _>>()?;
     share::check_names(check, &sources)?;
+    if let Some(index) = sources.iter().enumerate().filter(|(_, source)| source.writable).map(|(index, _)| index).nth(1) {
+        let message = "only one source can be writable".to_owned();
+        return Err(check.invalid(&format!("sources[{index}].writable"), message));
+    }
     Ok(sources)
 }
 
@@ -120,6 +125,7 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
         require,
         share,
         substitute,
+        writable,
         layers: in_layers,
     } = written;
     let place = match (directory, http, git) {
@@ -136,6 +142,20 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
         (None, None, None) => return Err(check.invalid(field, "must have one of directory, http and git".into())),
         _ => return Err(check.invalid(field, "must have only one of directory, http and git".into())),
     };
+    let writable = writable.unwrap_or(false);
+    if writable {
+        let is_directory = matches!(place, SourcePlace::Directory { .. });
+        let field = format!("{field}.writable");
+        if !is_directory {
+            return Err(check.invalid(&field, "is only for directories".to_owned()));
+        }
+        if !in_layers.is_empty() || substitute.is_some() {
+            return Err(check.invalid(
+                &field,
+                "cannot be combined with layers or substitute: what is written would not be what is read".to_owned(),
+            ));
+        }
+    }
     let default_namespace = match &place {
         SourcePlace::Directory { .. } => {
             let unfit = [("requireSignature", require_signature.is_some()), ("allowRollback", allow_rollback.is_some())];
@@ -153,6 +173,7 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
         name: SourceId::new(name),
         layers: Arc::new(layers(check, &format!("{field}.layers"), in_layers, &place)?),
         place,
+        writable,
         signature: require_signature.as_ref().map(required).transpose()?,
         allow_rollback: allow_rollback.unwrap_or(false),
         history_limit: check.range(

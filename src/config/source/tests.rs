@@ -254,3 +254,20 @@ fn mistakes_in_labels_and_layers_name_their_place() {
         assert!(error.contains(expected), "{text}\n  got:      {error}\n  expected: {expected}");
     }
 }
+
+#[test]
+fn one_directory_can_be_writable() {
+    let one = "- {name: a, directory: {path: /m}, writable: true}\n";
+    let config = load(one).unwrap();
+    assert!(config.sources[0].writable);
+    let shown = serde_yaml::to_string(&config.to_written()).unwrap();
+    assert!(shown.contains("writable: true"), "{shown}");
+    for (more, message) in [
+        ("- {name: b, directory: {path: /n}, writable: true}", "sources[1].writable: only one source can be writable"),
+        ("- {name: b, http: {url: 'http://h/'}, writable: true}", "sources[1].writable: is only for directories"),
+        ("- {name: b, directory: {path: /n}, writable: true, substitute: [A]}", "cannot be combined with layers or substitute"),
+    ] {
+        let told = podstead_telemetry::error_chain(&load(&format!("{one}{more}")).unwrap_err()).to_string();
+        assert!(told.contains(message), "{told}");
+    }
+}

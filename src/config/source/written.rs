@@ -54,6 +54,10 @@ pub struct WrittenSource {
     /// Names of variables to substitute in its manifests. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub substitute: Option<Vec<String>>,
+    /// Clients of the API may create, change and delete its objects. Default: false. For at most one directory, without `layers` and
+    /// `substitute`. Its pods are called as in their manifests, without the name of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writable: Option<bool>,
     /// Directories or files of the source that this host uses, base first; an object of a later one replaces that of an earlier one.
     /// Default: all files. For directories and git.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -221,8 +225,19 @@ pub struct WrittenSignature {
 impl WrittenSource {
     /// Every field of `source` written out.
     pub(crate) fn of(source: &SourceConfig) -> Self {
-        let SourceConfig { name, place, signature, allow_rollback, history_limit, allow, requirements, share, substitute, layers } =
-            source;
+        let SourceConfig {
+            name,
+            place,
+            signature,
+            allow_rollback,
+            history_limit,
+            allow,
+            requirements,
+            share,
+            substitute,
+            layers,
+            writable,
+        } = source;
         let (pod_security, require) = requirements.to_written();
         let fetched = !matches!(place, SourcePlace::Directory { .. });
         let mut written = Self {
@@ -232,6 +247,7 @@ impl WrittenSource {
                 WrittenSignature { allowed_signers_file, openpgp_keyring_file, namespace: Some(namespace) }
             }),
             allow_rollback: fetched.then_some(*allow_rollback),
+            writable: writable.then_some(true),
             revision_history_limit: Some(*history_limit),
             allow: allow.as_ref().map(|allow| allow.to_written()),
             pod_security,

@@ -8,7 +8,7 @@ pub(super) mod json;
 mod list;
 mod merge_keys;
 mod read;
-mod strategic;
+pub(super) mod strategic;
 mod target;
 pub(super) mod tree;
 

@@ -13,7 +13,7 @@ use crate::node::{Entry, Node, Value};
 use crate::schema::{Struct, Type};
 
 /// Lays `patch` over `original`, both of this type. The faults' places are nodes of the patch.
-pub(super) fn merge(original: Vec<Entry>, patch: Vec<Entry>, ty: &Type) -> Result<Vec<Entry>, Fault> {
+pub(crate) fn merge(original: Vec<Entry>, patch: Vec<Entry>, ty: &Type) -> Result<Vec<Entry>, Fault> {
     let (mut original, mut patch) = (original, patch);
     if let Some(directive) = take(&mut patch, PATCH) {
         return match directive.value.as_str() {

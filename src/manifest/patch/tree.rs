@@ -28,7 +28,7 @@ pub(super) fn put(entries: &mut Vec<Entry>, entry: Entry) {
 }
 
 /// Without the nulls in mappings, which mean absence, and in lists.
-pub(super) fn without_nulls(mut node: Node) -> Node {
+pub(crate) fn without_nulls(mut node: Node) -> Node {
     match &mut node.value {
         Value::Map(entries) => {
             entries.retain(|entry| entry.value.value != Value::Null);

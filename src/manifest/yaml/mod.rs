@@ -11,7 +11,7 @@ mod syntax;
 mod write;
 
 pub(super) use scalar::plain;
-pub use write::to_yaml;
+pub use write::{to_manifest, to_yaml};
 
 use super::Limits;
 use super::fault::{Fault, code};

@@ -9,10 +9,23 @@ use std::fmt::Write as _;
 
 /// Writes a value as a YAML document, in kubectl's style.
 pub fn to_yaml(value: &Value) -> String {
+    written(value, |_| 0)
+}
+
+/// As [`to_yaml`], with the keys that people look for first before the others.
+pub fn to_manifest(value: &Value) -> String {
+    const FIRST: [&str; 8] = ["apiVersion", "kind", "metadata", "name", "namespace", "image", "command", "args"];
+    written(value, |key| FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len()))
+}
+
+/// Rank of a key; keys of one rank are in alphabetical order.
+type Rank = fn(&str) -> usize;
+
+fn written(value: &Value, rank: Rank) -> String {
     let mut text = String::new();
     match value {
-        Value::Object(map) if !map.is_empty() => block(&mut text, value, 0),
-        Value::Array(items) if !items.is_empty() => block(&mut text, value, 0),
+        Value::Object(map) if !map.is_empty() => block(&mut text, value, 0, rank),
+        Value::Array(items) if !items.is_empty() => block(&mut text, value, 0, rank),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
             inline(&mut text, value, 0);
             text.push('\n');
@@ -22,14 +35,16 @@ pub fn to_yaml(value: &Value) -> String {
 }
 
 /// The lines of a list or mapping; the first one is already indented.
-fn block(text: &mut String, value: &Value, indent: usize) {
+fn block(text: &mut String, value: &Value, indent: usize, rank: Rank) {
     match value {
         Value::Object(map) => {
-            for (index, (key, value)) in map.iter().enumerate() {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_by_key(|(key, _)| rank(key));
+            for (index, (key, value)) in entries.into_iter().enumerate() {
                 begin_line(text, index, indent);
                 scalar_text(text, key);
                 text.push(':');
-                below(text, value, indent, if value.is_array() { indent } else { indent + 2 });
+                below(text, value, indent, if value.is_array() { indent } else { indent + 2 }, rank);
             }
         }
         Value::Array(items) => {
@@ -38,9 +53,9 @@ fn block(text: &mut String, value: &Value, indent: usize) {
                 text.push('-');
                 if is_block(item) {
                     text.push(' ');
-                    block(text, item, indent + 2);
+                    block(text, item, indent + 2, rank);
                 } else {
-                    below(text, item, indent, indent + 2);
+                    below(text, item, indent, indent + 2, rank);
                 }
             }
         }
@@ -55,11 +70,11 @@ fn begin_line(text: &mut String, index: usize, indent: usize) {
 }
 
 /// A value behind `key:` or `-`, with the line break.
-fn below(text: &mut String, value: &Value, indent: usize, block_indent: usize) {
+fn below(text: &mut String, value: &Value, indent: usize, block_indent: usize, rank: Rank) {
     if is_block(value) {
         text.push('\n');
         text.extend(std::iter::repeat_n(' ', block_indent));
-        block(text, value, block_indent);
+        block(text, value, block_indent, rank);
     } else {
         text.push(' ');
         inline(text, value, indent + 2);

@@ -8,7 +8,7 @@ use super::watch::Watch;
 use super::{DirectoryError, DirectoryOptions};
 use jiff::Timestamp;
 use podstead_artifact::wake::{Asked, Looks};
-use podstead_artifact::{Place, SourceReport};
+use podstead_artifact::{Artifact, Place, SourceReport};
 use podstead_pod::{Revision, SourceId};
 use podstead_telemetry::error_chain;
 use std::path::{Path, PathBuf};
@@ -192,7 +192,8 @@ impl Reporter {
                 let failed = self.failure.take().is_some();
                 if self.delivered.as_ref() != Some(&delivered) {
                     self.delivered = Some(delivered);
-                    self.send(SourceReport::Artifact(pass.artifact))?;
+                    let artifact = Artifact { commit: self.looks.take_change(), ..pass.artifact };
+                    self.send(SourceReport::Artifact(artifact))?;
                 } else if failed {
                     self.send(SourceReport::Recovered)?;
                 }

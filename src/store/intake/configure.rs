@@ -74,6 +74,7 @@ impl Configuration {
             requirements: source.requirements.clone(),
             substitute: source.substitute.clone(),
             layers: source.layers.clone(),
+            keeps_names: source.keeps_names,
             ..self.check.clone()
         };
         Desk::new(source, &self.paths, Arc::new(check), self.status.clone(), self.events.clone())

@@ -92,11 +92,13 @@ impl Desk {
 
     /// Reports whether its files are checked like those of `source`: with the same layers, variables and permissions.
     pub(super) fn judges_as(&self, source: &IntakeSource) -> bool {
-        let IntakeSource { id: _, kind: _, location: _, history_limit: _, allow, requirements, substitute, layers } = &self.source;
+        let IntakeSource { id: _, kind: _, location: _, history_limit: _, allow, requirements, substitute, layers, keeps_names } =
+            &self.source;
         *allow == source.allow
             && *requirements == source.requirements
             && *substitute == source.substitute
             && *layers == source.layers
+            && *keeps_names == source.keeps_names
     }
 
     /// Updates the description of the source.

@@ -61,6 +61,8 @@ pub struct IntakeSource {
     pub substitute: Option<Arc<Substitution>>,
     /// Its layers.
     pub layers: Arc<Layers>,
+    /// Its pods are called as in their manifests, without the name of the host.
+    pub keeps_names: bool,
 }
 
 /// The task before it runs.

@@ -272,7 +272,7 @@ pub fn forget_others(paths: &Paths, configured: &[SourceId]) -> io::Result<Vec<S
             continue;
         }
         let directory = paths.source(&id);
-        for below in [directory.join(REVISIONS), paths.source_repository(&id)] {
+        for below in [directory.join(REVISIONS), paths.source_repository(&id), paths.source_objects(&id)] {
             match fs::remove_dir_all(below) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}

@@ -34,11 +34,13 @@ pub enum Detail {
     Plain,
 }
 
-/// The name of the mirror of a pod. Names of pods that a workload made are the same on many hosts, and get the name of the host only here; all
-/// others have it.
+/// The name of the mirror of a pod. Names of pods that a workload made, or that are of a writable source, are the same on many hosts, and get the
+/// name of the host only here; all others have it.
 pub fn mirror_name(pod: &Pod, full_name: &PodFullName, node: &str) -> PodFullName {
-    match pod.metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty()) {
-        true => PodFullName { name: format!("{}-{}", full_name.name, node.to_lowercase()), ..full_name.clone() },
+    let suffix = format!("-{}", node.to_lowercase());
+    let is_owned = pod.metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty());
+    match is_owned || !full_name.name.ends_with(&suffix) {
+        true => PodFullName { name: format!("{}{suffix}", full_name.name), ..full_name.clone() },
         false => full_name.clone(),
     }
 }

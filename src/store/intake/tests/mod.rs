@@ -82,6 +82,7 @@ fn start_in_layers(root: &Path, allow: &str, layers: &[&str]) -> Running {
         requirements: Arc::default(),
         substitute: None,
         layers,
+        keeps_names: false,
     };
     let seen = Arc::new(Seen::default());
     let (intake, handle) = Intake::new(vec![source], &paths, check, seen.clone(), seen.clone());
@@ -359,6 +360,7 @@ async fn a_source_that_is_not_configured_any_more_is_forgotten_and_the_others_go
         requirements: Arc::default(),
         substitute: None,
         layers: Arc::default(),
+        keeps_names: false,
     };
     running.configurator.configure(vec![described("new"), described("manifests")]).await;
     running.artifact("p", &[("a", &pod("web", "v2"))]).await;
@@ -387,6 +389,7 @@ async fn what_a_source_may_use_counts_for_what_is_in_force_when_the_configuratio
         requirements: Arc::default(),
         substitute: None,
         layers: Arc::default(),
+        keeps_names: false,
     };
     let configured = running.configurator.clone();
     let configure = tokio::spawn(async move { configured.configure(vec![described("{images: [two]}")]).await });

@@ -94,6 +94,7 @@ async fn a_level_that_is_configured_anew_counts_for_what_is_in_force() {
         requirements,
         substitute: None,
         layers: Arc::default(),
+        keeps_names: false,
     };
     let mut running = start(root.path());
     assert_eq!(running.pods().await, ["new=one", "old=one"]);

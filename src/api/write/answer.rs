@@ -1,0 +1,133 @@
+//! Answers to writes: objects as reads show them.
+
+use super::plan::{Outcome, Planned};
+use super::target::{Part, Target};
+use super::{code, deleted};
+use crate::Backend;
+use crate::dispatch::read;
+use crate::failure::ApiFailure;
+use crate::published::{ORIGIN_ANNOTATION, REVISION_ANNOTATION, SOURCE_ANNOTATION};
+use crate::request::Query;
+use crate::respond::{self, Answer};
+use crate::route::Route;
+use http_body_util::BodyExt as _;
+use hyper::header::{HeaderValue, WARNING};
+use podstead_manifest::change::carried;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Longest wait for reads to show what the source has accepted.
+const SHOWN: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The object as a GET shows it; `None` where there is none.
+pub(super) async fn shown(backend: &Backend, target: &Target, name: &str) -> Option<Value> {
+    fetch(backend, target.read_route(name)).await
+}
+
+async fn fetch(backend: &Backend, route: Route) -> Option<Value> {
+    // Boxed: a read never leads here again, which the compiler cannot know.
+    let answer = Box::pin(read(backend, route, "", &Query::default(), None)).await.ok()?;
+    let body = answer.into_body().collect().await.ok()?.to_bytes();
+    serde_json::from_slice(&body).ok()
+}
+
+/// Source, revision and place of an object, as messages have it.
+pub(super) fn place(shown: &Value) -> Option<String> {
+    let annotation = |name: &str| shown["metadata"]["annotations"][name].as_str();
+    let source = annotation(SOURCE_ANNOTATION)?;
+    Some(match (annotation(REVISION_ANNOTATION), annotation(ORIGIN_ANNOTATION)) {
+        (Some(revision), Some(origin)) => format!("source {source} (revision {revision}, {origin})"),
+        (_, _) => format!("source {source}"),
+    })
+}
+
+/// The answer of a dry run.
+pub(super) fn planned(planned: &Planned, target: &Target, name: &str, shown: Option<&Value>) -> Answer {
+    if planned.outcome == Outcome::Deleted {
+        return deleted(target, name);
+    }
+    let object = match shown {
+        // With status, versions and all else that the change leaves as it is.
+        Some(shown) => carried(shown, &planned.before, &planned.after),
+        None => planned.after.clone(),
+    };
+    respond_with(planned, without_secrets(object, target))
+}
+
+/// The answer when the source has accepted the change.
+pub(super) async fn written(backend: &Backend, planned: &Planned, target: &Target, name: &str) -> Answer {
+    if planned.outcome == Outcome::Deleted {
+        return deleted(target, name);
+    }
+    let deadline = Instant::now() + SHOWN;
+    let mut object = None;
+    loop {
+        let found = shown(backend, target, name).await;
+        let is_new = found.as_ref().is_some_and(|found| shows(found, planned));
+        object = found.or(object);
+        if is_new || planned.edit.is_none() || Instant::now() > deadline {
+            break;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    if target.part == Part::Scale
+        && let Some(scale) = fetch(backend, target.route.clone()).await
+    {
+        return respond_with(planned, scale);
+    }
+    let object = object.unwrap_or_else(|| planned.after.clone());
+    respond_with(planned, without_secrets(object, target))
+}
+
+/// Reports whether an object as read has the labels, annotations and spec that were written.
+fn shows(found: &Value, planned: &Planned) -> bool {
+    // Data of Secrets is not shown, and what is defaulted later differs: only what must be there is compared.
+    fn has(found: &Value, wanted: &Value) -> bool {
+        match (found, wanted) {
+            (Value::Object(found), Value::Object(wanted)) => {
+                wanted.iter().all(|(key, value)| found.get(key).is_some_and(|found| has(found, value)))
+            }
+            (Value::Array(found), Value::Array(wanted)) => {
+                found.len() >= wanted.len() && found.iter().zip(wanted).all(|(found, wanted)| has(found, wanted))
+            }
+            (found, wanted) => found == wanted,
+        }
+    }
+    ["spec", "data"]
+        .iter()
+        .all(|part| found.get(*part).is_none() || has(&found[*part], planned.after.get(*part).unwrap_or(&json!({}))))
+}
+
+fn respond_with(planned: &Planned, object: Value) -> Answer {
+    let mut response = respond::json(&object)?;
+    *response.status_mut() = code(planned.outcome);
+    for warning in &planned.warnings {
+        let text: String = warning.replace(['"', '\\'], "'").chars().filter(|character| !character.is_control()).collect();
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+    Ok(response)
+}
+
+/// No answer has the data of a Secret.
+fn without_secrets(mut object: Value, target: &Target) -> Value {
+    if target.kind == "Secret"
+        && let Some(object) = object.as_object_mut()
+    {
+        object.remove("data");
+        object.remove("stringData");
+    }
+    object
+}
+
+/// Error of a request that names another version of the object.
+pub(super) fn modified(target: &Target, name: &str) -> ApiFailure {
+    let message = format!(
+        "Operation cannot be fulfilled on {} {name:?}: the object has been modified; please apply your changes to the latest version and try again",
+        target.plural
+    );
+    ApiFailure::conflict(message).about(target.plural, name)
+}

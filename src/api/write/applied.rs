@@ -1,0 +1,106 @@
+//! The configuration that `kubectl apply` last applied: kept beside the source, shown on reads, never in a file of the source.
+//!
+//! Of a Secret only the names of its keys are kept.
+
+use super::target::Target;
+use crate::Backend;
+use crate::failure::ApiFailure;
+use crate::respond::{self, Answer, Body};
+use crate::route::Route;
+use http_body_util::BodyExt as _;
+use hyper::Response;
+use podstead_manifest::ObjectKey;
+use podstead_pod::SourceId;
+use podstead_sys::atomic_file;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+/// The annotation.
+pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The record of one object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Record {
+    /// Text of the annotation; of a Secret without its data.
+    pub(super) last_applied: String,
+    /// Keys of the data of a Secret.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) keys: BTreeSet<String>,
+}
+
+impl Record {
+    /// The record of an applied configuration.
+    pub(super) fn of(kind: &str, last_applied: &str) -> Self {
+        if kind != "Secret" {
+            return Self { last_applied: last_applied.to_owned(), keys: BTreeSet::new() };
+        }
+        let mut value: Value = serde_json::from_str(last_applied).unwrap_or_default();
+        let mut keys = BTreeSet::new();
+        for part in ["data", "stringData"] {
+            let removed = value.as_object_mut().and_then(|object| object.remove(part));
+            keys.extend(removed.as_ref().and_then(Value::as_object).into_iter().flat_map(Map::keys).cloned());
+        }
+        Self { last_applied: format!("{value}\n"), keys }
+    }
+}
+
+fn path(backend: &Backend, source: &SourceId, key: &ObjectKey) -> Option<PathBuf> {
+    let ObjectKey { kind, namespace, name } = key;
+    let is_plain = |text: &str| {
+        !text.is_empty()
+            && text.len() <= 100
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
+    };
+    let is_named = is_plain(kind) && is_plain(namespace) && is_plain(name);
+    is_named.then(|| backend.paths.source_objects(source).join(format!("{kind}_{namespace}_{name}.json")))
+}
+
+/// The record of an object, if there is one that can be read.
+pub(super) fn load(backend: &Backend, source: &SourceId, key: &ObjectKey) -> Option<Record> {
+    let bytes = fs::read(path(backend, source, key)?).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// Replaces or removes the record of an object.
+pub(super) fn store(backend: &Backend, source: &SourceId, key: &ObjectKey, last_applied: Option<&str>) -> Result<(), ApiFailure> {
+    let Some(path) = path(backend, source, key) else { return Ok(()) };
+    let done = match last_applied {
+        Some(last_applied) => {
+            let record = Record::of(&key.kind, last_applied);
+            if load(backend, source, key).as_ref() == Some(&record) {
+                return Ok(());
+            }
+            let bytes = serde_json::to_vec(&record).unwrap_or_default();
+            atomic_file::write_durable_with_directories(&path, &bytes, 0o600, 0o700)
+        }
+        None => atomic_file::remove_durable(&path),
+    };
+    done.map_err(|error| ApiFailure::internal(format!("write {}: {error}; nothing is changed", path.display())))
+}
+
+/// The record of the object that a route reads, where it is one of the writable source.
+pub(crate) fn applied(backend: &Backend, route: &Route) -> Option<(SourceId, Record)> {
+    let target = Target::of(route).filter(|target| super::target::Part::Whole == target.part)?;
+    let source = backend.writable.borrow().as_ref()?.source.clone();
+    let record = load(backend, &source, &target.key(target.name.as_deref()?))?;
+    Some((source, record))
+}
+
+/// The answer to a read, with the annotation.
+pub(crate) async fn with_applied(answer: Response<Body>, applied: Option<(SourceId, Record)>) -> Answer {
+    let Some((source, Record { last_applied, keys: _ })) = applied else { return Ok(answer) };
+    let (parts, body) = answer.into_parts();
+    // The bytes are in memory: this cannot fail.
+    let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let Ok(mut object) = serde_json::from_slice::<Value>(&bytes) else {
+        return Ok(Response::from_parts(parts, respond::whole(bytes)));
+    };
+    if object["metadata"]["annotations"][crate::published::SOURCE_ANNOTATION] == source.as_str() {
+        object["metadata"]["annotations"][LAST_APPLIED] = json!(last_applied);
+    }
+    Ok(Response::from_parts(parts, respond::whole(object.to_string())))
+}

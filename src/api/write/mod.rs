@@ -1,0 +1,220 @@
+//! Writes of objects through the API: each becomes a change of one file of the writable source (`writable: true`), and is in force as if a person
+//! had edited the file.
+//!
+//! A request is decoded ([`request`]), planned on the files as they are ([`plan`], pure), written (temporary file, fsync, rename, fsync of the
+//! directory), and answered when the source has accepted it. One request at a time; what an editor changes meanwhile is read before.
+
+mod answer;
+mod applied;
+mod files;
+mod plan;
+mod request;
+mod target;
+
+pub(super) use applied::{applied, with_applied};
+
+use super::Backend;
+use super::access::Caller;
+use super::failure::ApiFailure;
+use super::request::{Query, read_body_up_to};
+use super::respond::{self, Answer};
+use super::route::Route;
+use super::{control, pods::Pods, workloads::Workloads};
+use files::Files;
+use hyper::body::Incoming;
+use hyper::{Method, Request, StatusCode, header};
+use plan::{Intent, Outcome, Planned};
+use podstead_artifact::CommitSummary;
+use podstead_pod::SourceId;
+use podstead_store::CheckContext;
+use request::{Change, Options};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use target::Target;
+use tokio::sync::Mutex;
+
+/// Largest body: that of an API server.
+const MAX_BODY_BYTES: usize = 3 << 20;
+/// Time limit for the source to accept what was written.
+const ACCEPTANCE: Duration = Duration::from_secs(5);
+
+/// The source that clients may write to.
+#[derive(Debug)]
+pub struct Writable {
+    source: SourceId,
+    directory: PathBuf,
+    check: CheckContext,
+    /// Held by the request that writes.
+    turn: Mutex<()>,
+}
+
+impl Writable {
+    /// The source of this name, whose files are in `directory` and are checked with `check`.
+    pub fn new(source: SourceId, directory: PathBuf, check: CheckContext) -> Self {
+        Self { source, directory, check, turn: Mutex::default() }
+    }
+}
+
+/// The writable source, if the request is one that may write to it.
+pub(super) fn is_write(backend: &Backend, route: &Route, method: &Method) -> Option<Arc<Writable>> {
+    let target = Target::of(route)?;
+    let is_write = match *method {
+        Method::POST => target.name.is_none(),
+        Method::PUT | Method::PATCH | Method::DELETE => target.name.is_some(),
+        _ => false,
+    };
+    is_write.then(|| backend.writable.borrow().clone()).flatten()
+}
+
+/// Answers a request that writes.
+pub(super) async fn write(
+    backend: &Backend,
+    caller: &Caller,
+    writable: &Arc<Writable>,
+    route: &Route,
+    query: &Query,
+    request: Request<Incoming>,
+) -> Answer {
+    let Some(target) = Target::of(route) else { return Err(ApiFailure::no_such_path(request.uri().path())) };
+    if request.uri().path().trim_end_matches('/').ends_with("/status") {
+        return Err(ApiFailure::method_not_allowed("status is what this host observes: it cannot be written"));
+    }
+    let method = request.method().clone();
+    let content_type =
+        request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let body = read_body_up_to(request.into_body(), MAX_BODY_BYTES).await?;
+    let options = Options::read(&method, query, &agent, &body)?;
+    let change = Change::read(&method, &content_type, &body, &target)?;
+
+    let _turn = writable.turn.lock().await;
+    let files = Files::read(writable).await?;
+    let name = change.name(&target);
+    if !name.as_ref().is_some_and(|name| files.find(&target.key(name)).is_some()) && target.name.is_some() {
+        return refuse(backend, &target, &method, &body, query).await;
+    }
+    refuse_held(backend, writable)?;
+    let name = name.ok_or_else(|| ApiFailure::bad_request("the object has neither metadata.name nor metadata.generateName"))?;
+    let shown = answer::shown(backend, &target, &name).await;
+    if target.name.is_none()
+        && let Some(shown) = &shown
+        && files.find(&target.key(&name)).is_none()
+    {
+        return Err(exists_elsewhere(&target, &name, shown));
+    }
+    let record = applied::load(backend, &writable.source, &target.key(&name));
+    let intent = Intent { target: &target, name: &name, change, options: &options, shown: shown.as_ref(), record: record.as_ref() };
+    let planned = plan::plan(&files, writable, &backend.node, intent)?;
+    if options.dry_run {
+        return answer::planned(&planned, &target, &name, shown.as_ref());
+    }
+    commit(backend, caller, writable, &files, &target, &name, &options, &planned).await?;
+    answer::written(backend, &planned, &target, &name).await
+}
+
+/// Writes the file, and waits until the source has accepted it.
+#[expect(clippy::too_many_arguments, reason = "each is a part of one request")]
+async fn commit(
+    backend: &Backend,
+    caller: &Caller,
+    writable: &Arc<Writable>,
+    files: &Files,
+    target: &Target,
+    name: &str,
+    options: &Options,
+    planned: &Planned,
+) -> Result<(), ApiFailure> {
+    let key = target.key(name);
+    let record = || applied::store(backend, &writable.source, &key, planned.applied.as_deref());
+    let Some(edit) = &planned.edit else { return record() };
+    let waker = backend.wakers.get(writable.source.as_str());
+    let waker = waker.ok_or_else(|| ApiFailure::unavailable(format!("source {} is not running", writable.source)))?;
+    let user = backend.access.user_name(caller.uid);
+    let summary = format!("{} {} {}/{name} in {} ({})", options.verb, target.kind, key.namespace, edit.file, options.manager);
+    waker.describe_change(Some(CommitSummary { subject: summary, author: format!("{user} (uid {})", caller.uid) }));
+    if let Err(failure) = files.write(writable, edit).await {
+        waker.describe_change(None);
+        return Err(failure);
+    }
+    if let Err(failure) = record() {
+        tracing::warn!(error = failure.message, "the next kubectl apply will not know what was applied");
+    }
+    tracing::info!(source = %writable.source, %user, peer = %caller, verb = options.verb, object = %format!("{} {}/{name}", target.kind, key.namespace), file = edit.file, manager = options.manager, "object written through the API");
+    match tokio::time::timeout(ACCEPTANCE, waker.sync()).await {
+        Ok(Ok(verdict)) => match verdict.error {
+            None => Ok(()),
+            Some(error) => Err(ApiFailure::internal(format!(
+                "{} is written, and source {} does not accept it: {error}",
+                edit.file, writable.source
+            ))),
+        },
+        Ok(Err(ended)) => Err(ApiFailure::unavailable(format!("{} is written; source {}: {ended}", edit.file, writable.source))),
+        Err(_) => Err(ApiFailure::gateway_timeout(format!(
+            "{} is written, and source {} has not accepted it within {} s",
+            edit.file,
+            writable.source,
+            ACCEPTANCE.as_secs()
+        ))),
+    }
+}
+
+/// A held source does not follow its files.
+fn refuse_held(backend: &Backend, writable: &Writable) -> Result<(), ApiFailure> {
+    let held = backend.published.sources().into_iter().find(|status| status.id == writable.source).and_then(|status| status.hold);
+    match held {
+        None => Ok(()),
+        Some(hold) => Err(ApiFailure::method_not_allowed(format!(
+            "source {} is {}: podstead resume {} lets it follow its files again",
+            writable.source,
+            hold.kind.word(),
+            writable.source
+        ))),
+    }
+}
+
+/// Error for creating an object whose name another source has.
+fn exists_elsewhere(target: &Target, name: &str, shown: &Value) -> ApiFailure {
+    let place = answer::place(shown).map(|place| format!(": {place} has it")).unwrap_or_default();
+    ApiFailure::already_exists(format!("{} {name:?} already exists{place}", target.plural)).about(target.plural, name)
+}
+
+/// Answers a change of an object that the writable source does not have.
+async fn refuse(backend: &Backend, target: &Target, method: &Method, body: &[u8], query: &Query) -> Answer {
+    let path = target.path();
+    let pods = Pods(Arc::clone(&backend.published));
+    match &target.route {
+        Route::Pod(_) if *method == Method::DELETE => control::delete(backend, &pods.find(&path)?, query).await,
+        Route::Pod(_) => Err(pods.refuse_change(&path)),
+        Route::Workload(kind, _) => {
+            let body: Option<Value> = serde_json::from_slice(body).ok();
+            Err(Workloads::new(Arc::clone(&backend.published), *kind).refuse_change(&path, body.as_ref()))
+        }
+        Route::WorkloadScale(kind, _) => Err(Workloads::new(Arc::clone(&backend.published), *kind).refuse_scaling(&path)),
+        _ => {
+            let shown = answer::shown(backend, target, &path.name).await;
+            let shown = shown.ok_or_else(|| ApiFailure::not_found(target.plural, &path.name))?;
+            let place = answer::place(&shown).unwrap_or_else(|| "this host".to_owned());
+            let kind = target.kind.to_lowercase();
+            Err(ApiFailure::method_not_allowed(format!("{kind} {:?} is managed by {place}: change or remove it there", path.name))
+                .about(target.plural, &path.name))
+        }
+    }
+}
+
+/// The answer of a deletion.
+fn deleted(target: &Target, name: &str) -> Answer {
+    respond::json(&json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+        "details": {"name": name, "kind": target.plural.split('.').next()},
+    }))
+}
+
+/// The status code of a success.
+fn code(outcome: Outcome) -> StatusCode {
+    match outcome {
+        Outcome::Created => StatusCode::CREATED,
+        Outcome::Changed | Outcome::Deleted => StatusCode::OK,
+    }
+}
