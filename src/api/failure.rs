@@ -13,7 +13,7 @@ pub(super) struct ApiFailure {
     pub(super) message: String,
     /// Resource (plural, lower case, with the group after a dot if it has one) and name of the object concerned.
     pub(super) subject: Option<(&'static str, String)>,
-    /// What is wrong with which fields.
+    /// Faults by field.
     pub(super) causes: Vec<Cause>,
 }
 

@@ -4,7 +4,7 @@
 use super::containers::text;
 use super::field::{FieldPath, FieldProblem, Problems};
 use super::host_files::DEFAULT_CLUSTER_DOMAIN;
-use super::identity::STAMPED_ANNOTATIONS;
+use super::identity::{ANNOTATION_KEEPS_NAME, STAMPED_ANNOTATIONS};
 use super::security::AllowedSysctls;
 use super::{NodeName, Pod, defaults, support, validate};
 use k8s_openapi::api::core::v1::{PodStatus, PodTemplateSpec, Toleration};
@@ -48,7 +48,11 @@ pub fn admit(pod: Pod, context: &AdmitContext) -> Admitted {
 /// Judges a Pod as [`admit`] does, but for its name, which stays: the name of the host is not added.
 pub fn admit_named(pod: Pod, context: &AdmitContext) -> Admitted {
     let full_name = text(&pod.metadata.name).to_owned();
-    admit_as(pod, full_name, context)
+    let mut admitted = admit_as(pod, full_name, context);
+    if let Some(pod) = &mut admitted.pod {
+        pod.metadata.annotations.get_or_insert_default().insert(ANNOTATION_KEEPS_NAME.to_owned(), "true".to_owned());
+    }
+    admitted
 }
 
 /// Judges a Pod that a workload asks for. It keeps its owner references and has the name that it is given: the name of the host is not added,

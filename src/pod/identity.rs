@@ -99,8 +99,14 @@ impl fmt::Display for PodFullName {
 }
 
 /// Annotations that are podstead's (the kubelet's) to write; what a manifest says in them is dropped (kubelet rule A19).
-pub const STAMPED_ANNOTATIONS: [&str; 5] =
-    [ANNOTATION_CONFIG_HASH, ANNOTATION_CONFIG_SOURCE, ANNOTATION_CONFIG_SEEN, ANNOTATION_CONFIG_MIRROR, ANNOTATION_NETWORK_STATUS];
+pub const STAMPED_ANNOTATIONS: [&str; 6] = [
+    ANNOTATION_CONFIG_HASH,
+    ANNOTATION_CONFIG_SOURCE,
+    ANNOTATION_CONFIG_SEEN,
+    ANNOTATION_CONFIG_MIRROR,
+    ANNOTATION_NETWORK_STATUS,
+    ANNOTATION_KEEPS_NAME,
+];
 /// Hash of the pod's content.
 pub const ANNOTATION_CONFIG_HASH: &str = "kubernetes.io/config.hash";
 /// Name of the source that delivered the pod.
@@ -112,6 +118,8 @@ pub fn seen(pod: &Pod) -> Option<Timestamp> {
 
 /// When the pod was first seen.
 pub const ANNOTATION_CONFIG_SEEN: &str = "kubernetes.io/config.seen";
+/// Annotation of a pod of a writable source: its name is the one in its manifest, without the name of the host.
+pub const ANNOTATION_KEEPS_NAME: &str = "podstead.dev/keeps-name";
 /// On the copy of a static pod that an API server shows: the static pod's hash.
 pub const ANNOTATION_CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";
 /// All interfaces of a pod, as Multus reports them.

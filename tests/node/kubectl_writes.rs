@@ -130,7 +130,7 @@ spec:
     image: localhost/busybox:1
     command:
     - sh
-    - -c
+    - " - c"
     - echo one; exec sleep 1000000
   terminationGracePeriodSeconds: 1
 ";
@@ -229,6 +229,8 @@ fn secret_stays_secret() {
     assert_eq!(mode & 0o777, 0o600);
     kubectl.apply(&secret("{a: hunter2}"));
     assert!(!kubectl.file("s.secret.yaml").contains("swordfish") && kubectl.file("s.secret.yaml").contains("hunter2"));
+    kubectl.run(&["label", "secret", "s", "team=shop"], "");
+    assert!(kubectl.file("s.secret.yaml").contains("hunter2") && kubectl.file("s.secret.yaml").contains("team: shop"));
     let shown = kubectl.run(&["get", "secret", "s", "-o", "yaml"], "");
     assert!(!shown.contains("hunter2") && !shown.contains("aHVudGVyMg"), "{shown}");
     let failure = kubectl.fail(&["replace", "--validate=false", "-f", "-"], &shown);
@@ -264,4 +266,26 @@ fn refusals_name_field_and_remedy() {
     kubectl.host.cli_ok(&["suspend", "manifests"]);
     let failure = kubectl.fail(&["-n", "manifests", "label", "pod", "web", "a=b"], "");
     assert!(failure.contains("podstead resume manifests"), "{failure}");
+}
+
+#[test]
+fn server_side_apply_knows_owners() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    let map = |data: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: m}}\ndata: {data}\n");
+    let alpha = ["apply", "--server-side", "--validate=false", "--field-manager=alpha", "-f", "-"];
+    let beta = ["apply", "--server-side", "--validate=false", "--field-manager=beta", "-f", "-"];
+    kubectl.run(&alpha, &map("{k: one, l: one}"));
+    kubectl.run(&alpha, &map("{k: two}"));
+    let file = kubectl.file("m.configmap.yaml");
+    assert!(file.contains("k: two") && !file.contains("l:"), "{file}");
+    let failure = kubectl.fail(&beta, &map("{k: three}"));
+    assert!(failure.contains(r#"conflict with "alpha": .data.k"#), "{failure}");
+    kubectl.run(&[&beta[..], &["--force-conflicts"]].concat(), &map("{k: three}"));
+    kubectl.host.write_manifest("m.configmap.yaml", &file.replace("two", "hand"));
+    eventually("the edit to be read", || {
+        let found = text(&kubectl.output(&["get", "cm", "m", "-o", "jsonpath={.data.k}"], "").stdout);
+        if found == "hand" { Ok(()) } else { Err(found) }
+    });
+    let failure = kubectl.fail(&beta, &map("{k: four}"));
+    assert!(failure.contains(r#"conflict with "file m.configmap.yaml": .data.k"#), "{failure}");
 }

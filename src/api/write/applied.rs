@@ -10,14 +10,17 @@ use crate::route::Route;
 use http_body_util::BodyExt as _;
 use hyper::Response;
 use podstead_manifest::ObjectKey;
+use podstead_manifest::change::without_values;
 use podstead_pod::SourceId;
 use podstead_sys::atomic_file;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
+/// Managers of one object whose bodies are kept.
+const MAX_MANAGERS: usize = 4;
 /// The annotation.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -26,25 +29,42 @@ pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-config
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Record {
     /// Text of the annotation; of a Secret without its data.
-    pub(super) last_applied: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) last_applied: Option<String>,
     /// Keys of the data of a Secret.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) keys: BTreeSet<String>,
+    /// The last body of each manager of server-side apply; of a Secret without values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) managers: BTreeMap<String, Value>,
 }
 
 impl Record {
-    /// The record of an applied configuration.
-    pub(super) fn of(kind: &str, last_applied: &str) -> Self {
-        if kind != "Secret" {
-            return Self { last_applied: last_applied.to_owned(), keys: BTreeSet::new() };
-        }
+    /// The record with another applied configuration.
+    pub(super) fn with_applied(mut self, kind: &str, last_applied: Option<&str>) -> Self {
+        (self.last_applied, self.keys) = (last_applied.map(str::to_owned), BTreeSet::new());
+        let Some(last_applied) = last_applied.filter(|_| kind == "Secret") else { return self };
         let mut value: Value = serde_json::from_str(last_applied).unwrap_or_default();
         let mut keys = BTreeSet::new();
         for part in ["data", "stringData"] {
             let removed = value.as_object_mut().and_then(|object| object.remove(part));
             keys.extend(removed.as_ref().and_then(Value::as_object).into_iter().flat_map(Map::keys).cloned());
         }
-        Self { last_applied: format!("{value}\n"), keys }
+        Self { last_applied: Some(format!("{value}\n")), keys, ..self }
+    }
+
+    /// Keeps the body of a manager, and drops those of others where there are too many.
+    pub(super) fn keep(&mut self, kind: &str, manager: &str, body: &Value) {
+        let body = if kind == "Secret" { without_values(body.clone()) } else { body.clone() };
+        self.managers.insert(manager.to_owned(), body);
+        while self.managers.len() > MAX_MANAGERS {
+            let Some(other) = self.managers.keys().find(|name| *name != manager).cloned() else { break };
+            self.managers.remove(&other);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.last_applied.is_none() && self.managers.is_empty()
     }
 }
 
@@ -66,18 +86,18 @@ pub(super) fn load(backend: &Backend, source: &SourceId, key: &ObjectKey) -> Opt
 }
 
 /// Replaces or removes the record of an object.
-pub(super) fn store(backend: &Backend, source: &SourceId, key: &ObjectKey, last_applied: Option<&str>) -> Result<(), ApiFailure> {
+pub(super) fn store(backend: &Backend, source: &SourceId, key: &ObjectKey, record: &Record) -> Result<(), ApiFailure> {
     let Some(path) = path(backend, source, key) else { return Ok(()) };
-    let done = match last_applied {
-        Some(last_applied) => {
-            let record = Record::of(&key.kind, last_applied);
-            if load(backend, source, key).as_ref() == Some(&record) {
-                return Ok(());
-            }
-            let bytes = serde_json::to_vec(&record).unwrap_or_default();
-            atomic_file::write_durable_with_directories(&path, &bytes, 0o600, 0o700)
-        }
-        None => atomic_file::remove_durable(&path),
+    if load(backend, source, key).as_ref() == Some(record) {
+        return Ok(());
+    }
+    let done = if !record.is_empty() {
+        let bytes = serde_json::to_vec(record).unwrap_or_default();
+        atomic_file::write_durable_with_directories(&path, &bytes, 0o600, 0o700)
+    } else if fs::symlink_metadata(&path).is_ok() {
+        atomic_file::remove_durable(&path)
+    } else {
+        Ok(())
     };
     done.map_err(|error| ApiFailure::internal(format!("write {}: {error}; nothing is changed", path.display())))
 }
@@ -92,7 +112,7 @@ pub(crate) fn applied(backend: &Backend, route: &Route) -> Option<(SourceId, Rec
 
 /// The answer to a read, with the annotation.
 pub(crate) async fn with_applied(answer: Response<Body>, applied: Option<(SourceId, Record)>) -> Answer {
-    let Some((source, Record { last_applied, keys: _ })) = applied else { return Ok(answer) };
+    let Some((source, Record { last_applied: Some(last_applied), keys: _, managers: _ })) = applied else { return Ok(answer) };
     let (parts, body) = answer.into_parts();
     // The bytes are in memory: this cannot fail.
     let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();

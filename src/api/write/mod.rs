@@ -92,7 +92,13 @@ pub(super) async fn write(
     let _turn = writable.turn.lock().await;
     let files = Files::read(writable).await?;
     let name = change.name(&target);
-    if !name.as_ref().is_some_and(|name| files.find(&target.key(name)).is_some()) && target.name.is_some() {
+    let is_known = name.as_ref().is_some_and(|name| files.find(&target.key(name)).is_some());
+    let may_create = match (&change, &name) {
+        (Change::Create(_), _) => true,
+        (Change::Apply(_), Some(name)) => answer::shown(backend, &target, name).await.is_none(),
+        (_, _) => false,
+    };
+    if !is_known && !may_create {
         return refuse(backend, &target, &method, &body, query).await;
     }
     refuse_held(backend, writable)?;
@@ -127,7 +133,7 @@ async fn commit(
     planned: &Planned,
 ) -> Result<(), ApiFailure> {
     let key = target.key(name);
-    let record = || applied::store(backend, &writable.source, &key, planned.applied.as_deref());
+    let record = || applied::store(backend, &writable.source, &key, &planned.record);
     let Some(edit) = &planned.edit else { return record() };
     let waker = backend.wakers.get(writable.source.as_str());
     let waker = waker.ok_or_else(|| ApiFailure::unavailable(format!("source {} is not running", writable.source)))?;

@@ -7,7 +7,9 @@ use super::files::{File, Files};
 use super::request::{Change, DeleteOptions, Options, Validation};
 use super::target::{Part, Target};
 use crate::failure::{ApiFailure, Cause};
-use podstead_manifest::change::{Located, PatchError, carried, drop_unknown_fields, patched, removed, replaced};
+use podstead_manifest::change::{
+    Conflict, Located, Owners, PatchError, applied, carried, conflicts, drop_unknown_fields, patched, released, removed, replaced,
+};
 use podstead_manifest::{ObjectKey, PatchesByObject, Problem, to_manifest};
 use podstead_pod::{NodeName, Severity};
 use podstead_store::{Accepted, AcceptedObject, Checked, check};
@@ -36,7 +38,7 @@ const OWN_METADATA: [&str; 9] = [
 /// Fields that kubectl writes though they are empty.
 const EMPTY: [&str; 6] = ["annotations", "labels", "resources", "strategy", "updateStrategy", "securityContext"];
 
-/// What is asked for.
+/// Request with all that its plan depends on.
 #[derive(Debug)]
 pub(super) struct Intent<'a> {
     pub(super) target: &'a Target,
@@ -74,8 +76,8 @@ pub(super) struct Planned {
     pub(super) before: Value,
     pub(super) after: Value,
     pub(super) warnings: Vec<String>,
-    /// The configuration that was applied last.
-    pub(super) applied: Option<String>,
+    /// Record of what was applied, and by whom.
+    pub(super) record: Record,
 }
 
 /// Plans a request.
@@ -93,6 +95,15 @@ pub(super) fn plan(files: &Files, writable: &Writable, node: &NodeName, intent: 
             let mut warnings = Vec::new();
             let body = validated(target, body.value, &body.duplicates, options, &mut warnings)?;
             create(files, writable, node, target, name, body, warnings)
+        }
+        (Change::Apply(body), None) => {
+            refuse_no_manager(options)?;
+            let mut warnings = Vec::new();
+            let applied = body.value.clone();
+            let body = validated(target, body.value, &body.duplicates, options, &mut warnings)?;
+            let mut planned = create(files, writable, node, target, name, body, warnings)?;
+            planned.record.keep(target.kind, &options.manager, &applied);
+            Ok(planned)
         }
         (_, None) => Err(ApiFailure::not_found(target.plural, name)),
         (change, Some((file_name, file, object))) => {
@@ -162,7 +173,8 @@ fn create(
     let mode = if target.kind == "Secret" { 0o600 } else { 0o644 };
     let after = value_of(&accepted, target);
     let edit = Some(Edit { file, content: Some(content), mode });
-    Ok(Planned { outcome: Outcome::Created, edit, before: Value::Null, after, warnings, applied })
+    let record = Record::default().with_applied(target.kind, applied.as_deref());
+    Ok(Planned { outcome: Outcome::Created, edit, before: Value::Null, after, warnings, record })
 }
 
 /// Refuses names that are none: the name of the file is made of them.
@@ -197,8 +209,14 @@ fn update(
 ) -> Result<Planned, ApiFailure> {
     let Known { file_name, file, object, accepted } = known;
     let before = before(target, known, shown);
-    let is_patch = matches!(change, Change::Patch(..));
-    let (new, duplicates) = changed(target, name, change, &before, record)?;
+    let keeps_applied = matches!(change, Change::Replace(_));
+    let is_patch = !keeps_applied;
+    let mut kept = record.cloned().unwrap_or_default();
+    if let Change::Apply(body) = &change {
+        refuse_no_manager(options)?;
+        settle_owners(&mut kept, target, options, file_name, &object.value, &body.value)?;
+    }
+    let (new, duplicates) = changed(target, name, change, &before, record, options)?;
     check_versions(target, name, &new, shown)?;
     let mut warnings = Vec::new();
     let mut new = validated(target, new, &duplicates, options, &mut warnings)?;
@@ -214,14 +232,18 @@ fn update(
     if identity(&new) != identity(&old) {
         return Err(ApiFailure::bad_request("kind, version, name and namespace of an object cannot be changed"));
     }
-    let applied = applied.or_else(|| if is_patch { None } else { record.map(|record| record.last_applied.clone()) });
+    let is_as_before = applied == kept.last_applied;
+    if !is_as_before && (applied.is_some() || !(keeps_applied || target.part == Part::Scale)) {
+        kept = kept.with_applied(target.kind, applied.as_deref());
+    }
+    let record = kept;
     let mut wanted = carried(&object.value, &old, &new);
     if target.kind == "Secret" {
         drop_stale_texts(&mut wanted, &old, &new);
     }
     if wanted == object.value {
         let after = before.clone();
-        return Ok(Planned { outcome: Outcome::Changed, edit: None, before, after, warnings, applied });
+        return Ok(Planned { outcome: Outcome::Changed, edit: None, before, after, warnings, record });
     }
     let gone = || ApiFailure::conflict(format!("{file_name} has changed in this moment: try again"));
     let text = replaced(&file.bytes, object, &wanted, &writable.check.limits).ok_or_else(gone)?;
@@ -240,7 +262,7 @@ fn update(
     }
     let after = value_of(&accepted_now, target);
     let edit = Some(Edit { file: (*file_name).to_owned(), content: Some(text.bytes), mode: file.mode });
-    Ok(Planned { outcome: Outcome::Changed, edit, before: old, after, warnings, applied })
+    Ok(Planned { outcome: Outcome::Changed, edit, before: old, after, warnings, record })
 }
 
 /// The object before a change: as accepted where that is all that reads show, else as shown.
@@ -271,6 +293,7 @@ fn changed(
     change: Change,
     before: &Value,
     record: Option<&Record>,
+    options: &Options,
 ) -> Result<(Value, Vec<String>), ApiFailure> {
     let scaled = |scale: &Value| {
         let replicas = &scale["spec"]["replicas"];
@@ -289,8 +312,8 @@ fn changed(
                     json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": name}, "spec": {"replicas": before["spec"]["replicas"]}})
                 }
             };
-            if let (Some(record), Part::Whole) = (record, part) {
-                base["metadata"]["annotations"][LAST_APPLIED] = json!(record.last_applied);
+            if let (Some(text), Part::Whole) = (record.and_then(|record| record.last_applied.as_ref()), part) {
+                base["metadata"]["annotations"][LAST_APPLIED] = json!(text);
             }
             let kind = if part == Part::Whole { target.kind } else { "Scale" };
             let patched = patched(kind, &base, &patch, form).map_err(|error| match error {
@@ -301,8 +324,57 @@ fn changed(
             })?;
             Ok((if part == Part::Whole { patched } else { scaled(&patched) }, Vec::new()))
         }
+        (Change::Apply(body), Part::Whole) => {
+            let mut base = before.clone();
+            if let Some(text) = record.and_then(|record| record.last_applied.as_ref()) {
+                base["metadata"]["annotations"][LAST_APPLIED] = json!(text);
+            }
+            let mut others = record.map(|record| record.managers.clone()).unwrap_or_default();
+            let own = others.remove(&options.manager);
+            let owners = Owners { own: own.as_ref(), others: &others };
+            let applied = applied(target.kind, &base, &body.value, owners);
+            let applied = applied.map_err(|error| ApiFailure::bad_request(format!("invalid body: {error}")))?;
+            Ok((applied, body.duplicates))
+        }
+        (Change::Apply(_), Part::Scale) => Err(ApiFailure::bad_request("apply is for whole objects: use a merge patch for scale")),
         (Change::Create(_) | Change::Delete(_), _) => Err(ApiFailure::internal("a change of an object is a PUT or a PATCH")),
     }
+}
+
+/// Server-side apply needs the name of who applies.
+fn refuse_no_manager(options: &Options) -> Result<(), ApiFailure> {
+    if options.manager.is_empty() {
+        return Err(ApiFailure::bad_request("fieldManager is required for apply patch"));
+    }
+    Ok(())
+}
+
+/// Refuses fields that others own, or takes them over; then the manager owns what it applies.
+fn settle_owners(
+    record: &mut Record,
+    target: &Target,
+    options: &Options,
+    file: &str,
+    written: &Value,
+    body: &Value,
+) -> Result<(), ApiFailure> {
+    let own = record.managers.remove(&options.manager);
+    let found = conflicts(written, body, Owners { own: own.as_ref(), others: &record.managers });
+    if !options.force && !found.is_empty() {
+        let told =
+            |conflict: &Conflict| format!("conflict with {:?}", conflict.owner.clone().unwrap_or_else(|| format!("file {file}")));
+        let causes = found.iter().map(|conflict| cause("FieldManagerConflict", &conflict.field, &told(conflict))).collect();
+        let all: Vec<String> = found.iter().map(|conflict| format!("{}: {}", told(conflict), conflict.field)).collect();
+        let number = found.len();
+        let plural = if number == 1 { "" } else { "s" };
+        let failure = ApiFailure::conflict(format!("Apply failed with {number} conflict{plural}: {}", all.join(", ")));
+        return Err(ApiFailure { causes, ..failure });
+    }
+    for other in record.managers.values_mut() {
+        *other = released(std::mem::take(other), body);
+    }
+    record.keep(target.kind, &options.manager, body);
+    Ok(())
 }
 
 /// Compares the versions that a request names with those of the object.
@@ -322,7 +394,10 @@ fn settle_secret(name: &str, before: &Value, new: &mut Value, record: Option<&Re
         let cause = cause("FieldValueRequired", "data", "the API does not show it: give the data, or use patch");
         return Err(ApiFailure::invalid("Secret", name, vec![cause]));
     }
-    let applied = new["metadata"]["annotations"][LAST_APPLIED].as_str().map(|text| Record::of("Secret", text));
+    let applied = new["metadata"]["annotations"][LAST_APPLIED].as_str();
+    // As kept: the patch is not one of kubectl apply.
+    let applied = applied.filter(|text| record.is_none_or(|record| record.last_applied.as_deref() != Some(text)));
+    let applied = applied.map(|text| Record::default().with_applied("Secret", Some(text)));
     if let (Some(applied), Some(record)) = (applied, record) {
         for key in record.keys.difference(&applied.keys) {
             for part in ["data", "stringData"] {
@@ -370,7 +445,7 @@ fn delete(
     let content = removed(&file.bytes, object, &writable.check.limits).ok_or_else(gone)?;
     let edit = Some(Edit { file: (*file_name).to_owned(), content, mode: file.mode });
     let before = accepted.as_ref().map(|accepted| value_of(accepted, target)).unwrap_or_default();
-    Ok(Planned { outcome: Outcome::Deleted, edit, before, after: Value::Null, warnings: Vec::new(), applied: None })
+    Ok(Planned { outcome: Outcome::Deleted, edit, before, after: Value::Null, warnings: Vec::new(), record: Record::default() })
 }
 
 /// Drops or refuses fields that no schema has, and refuses what only a cluster can do.

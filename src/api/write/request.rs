@@ -25,6 +25,8 @@ pub(super) struct Options {
     pub(super) validation: Validation,
     /// The program that asks, for history and log.
     pub(super) manager: String,
+    /// Takes fields over from other managers.
+    pub(super) force: bool,
 }
 
 impl Options {
@@ -58,7 +60,7 @@ impl Options {
         let program = agent.split('/').next().unwrap_or_default();
         let manager = query.get("fieldManager").filter(|manager| !manager.is_empty()).unwrap_or(program);
         let manager: String = manager.chars().filter(|character| !character.is_control()).take(128).collect();
-        Ok(Self { verb, dry_run: !dry_run.is_empty(), validation, manager })
+        Ok(Self { verb, dry_run: !dry_run.is_empty(), validation, manager, force: query.flag("force")? })
     }
 }
 
@@ -71,6 +73,8 @@ pub(super) enum Change {
     Replace(Body),
     /// A patch.
     Patch(PatchForm, Value),
+    /// Fields that a manager wants to have a value.
+    Apply(Body),
     /// Deletion.
     Delete(DeleteOptions),
 }
@@ -97,9 +101,13 @@ impl Change {
                     "application/json-patch+json" => PatchForm::Json,
                     "application/merge-patch+json" => PatchForm::Merge,
                     "application/strategic-merge-patch+json" => PatchForm::Strategic,
+                    "application/apply-patch+yaml" => {
+                        let body = read()?;
+                        check_type(&body.value, target)?;
+                        return Ok(Self::Apply(body));
+                    }
                     _ => {
-                        let forms =
-                            "application/json-patch+json, application/merge-patch+json or application/strategic-merge-patch+json";
+                        let forms = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json or application/apply-patch+yaml";
                         return Err(unsupported(forms));
                     }
                 };
@@ -124,7 +132,7 @@ impl Change {
     pub(super) fn name(&self, target: &Target) -> Option<String> {
         match self {
             Self::Create(body) => body.value["metadata"]["name"].as_str().filter(|name| !name.is_empty()).map(str::to_owned),
-            Self::Replace(_) | Self::Patch(..) | Self::Delete(_) => target.name.clone(),
+            Self::Replace(_) | Self::Patch(..) | Self::Apply(_) | Self::Delete(_) => target.name.clone(),
         }
     }
 }

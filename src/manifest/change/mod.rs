@@ -6,6 +6,7 @@
 mod body;
 mod carry;
 mod document;
+mod owned;
 mod patches;
 mod splice;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod tests;
 pub use body::{Body, drop_unknown_fields, read_body};
 pub use carry::carried;
 pub use document::{Located, Replaced, located, removed, replaced};
+pub use owned::{Conflict, Owners, applied, conflicts, released, without_values};
 pub use patches::{PatchError, PatchForm, patched};
 
 use super::Limits;

@@ -1,3 +1,5 @@
+//! Bodies, patches, ownership and edits, on small manifests.
+
 use super::*;
 use serde_json::json;
 
@@ -144,4 +146,34 @@ fn hostile_bodies_are_refused() {
     assert_eq!(body.duplicates, ["a.b"]);
     let mut pod = json!({"spec": {"hostNetwrok": true, "containers": [{"name": "a", "imag": "x"}]}});
     assert_eq!(drop_unknown_fields("Pod", &mut pod), ["spec.hostNetwrok", "spec.containers[0].imag"]);
+}
+
+fn map(data: serde_json::Value) -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data})
+}
+
+#[test]
+fn apply_removes_what_nobody_wants() {
+    let (own, beta) = (map(json!({"a": "1", "b": "2", "c": "3"})), map(json!({"c": "3"})));
+    let others = [("beta".to_owned(), beta)].into();
+    let owners = Owners { own: Some(&own), others: &others };
+    let written = map(json!({"a": "1", "b": "2", "c": "3", "hand": "x"}));
+    let body = map(json!({"a": "9"}));
+    assert_eq!(conflicts(&written, &body, owners), []);
+    assert_eq!(applied("ConfigMap", &written, &body, owners).unwrap(), map(json!({"a": "9", "c": "3", "hand": "x"})));
+    let pod = |containers: serde_json::Value| json!({"spec": {"containers": containers}});
+    let (own, none) = (pod(json!([{"name": "a", "image": "x"}, {"name": "b", "image": "y"}])), std::collections::BTreeMap::new());
+    let owners = Owners { own: Some(&own), others: &none };
+    let body = pod(json!([{"name": "a", "image": "z"}]));
+    assert_eq!(applied("Pod", &own, &body, owners).unwrap(), body);
+}
+
+#[test]
+fn conflicts_name_owner_and_field() {
+    let others = [("alpha".to_owned(), map(json!({"k": "1"})))].into();
+    let owners = Owners { own: None, others: &others };
+    let found = conflicts(&map(json!({"k": "1", "h": "1"})), &map(json!({"k": "2", "h": "2"})), owners);
+    let told: Vec<_> = found.iter().map(|found| (found.owner.as_deref(), found.field.as_str())).collect();
+    assert_eq!(told, [(None, ".data.h"), (Some("alpha"), ".data.k")]);
+    assert_eq!(released(map(json!({"k": "1", "l": "1"})), &map(json!({"k": "2"}))), map(json!({"l": "1"})));
 }

@@ -7,7 +7,7 @@
 use super::NodeRef;
 use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec, ProjectedVolumeSource, Toleration, Volume, VolumeProjection};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use podstead_pod::identity::{ANNOTATION_CONFIG_HASH, ANNOTATION_CONFIG_MIRROR};
+use podstead_pod::identity::{ANNOTATION_CONFIG_HASH, ANNOTATION_CONFIG_MIRROR, ANNOTATION_KEEPS_NAME};
 use podstead_pod::{Pod, PodFullName};
 use std::collections::BTreeSet;
 
@@ -39,7 +39,8 @@ pub enum Detail {
 pub fn mirror_name(pod: &Pod, full_name: &PodFullName, node: &str) -> PodFullName {
     let suffix = format!("-{}", node.to_lowercase());
     let is_owned = pod.metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty());
-    match is_owned || !full_name.name.ends_with(&suffix) {
+    let keeps_name = pod.metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(ANNOTATION_KEEPS_NAME));
+    match is_owned || keeps_name {
         true => PodFullName { name: format!("{}{suffix}", full_name.name), ..full_name.clone() },
         false => full_name.clone(),
     }

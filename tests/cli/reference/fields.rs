@@ -54,6 +54,7 @@ const MORE: &[(&str, &str)] = &[
     ("sources[].requireSignature", "[signatures](../explanation/signatures.md)"),
     ("sources[].share", "[what sources reach of each other](config.md#what-sources-reach-of-each-other)"),
     ("sources[].substitute", "[variables](config.md#variables)"),
+    ("sources[].writable", "[writable sources](sources.md#writable-sources)"),
     ("upstream", "[a cluster](upstream.md)"),
     ("upstream.pressure", "[the Node](upstream.md#the-node)"),
     ("userNamespaces", "[users of a pod](users.md)"),
