@@ -130,7 +130,7 @@ spec:
     image: localhost/busybox:1
     command:
     - sh
-    - " - c"
+    - \"-c\"
     - echo one; exec sleep 1000000
   terminationGracePeriodSeconds: 1
 ";

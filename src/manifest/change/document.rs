@@ -113,13 +113,15 @@ fn rewritten(bytes: &[u8], old: &Read, index: usize, wanted: &Json, limits: &Lim
         let again = documents::cut(bytes, limits.max_documents);
         again.get(index).and_then(|document| read(bytes, document, limits)).is_some_and(|read| read.value == *wanted)
     };
-    if let Some(text) = spliced(bytes, old.start..old.end, &old.node, wanted)
+    let document = &bytes[old.start..old.end];
+    let is_json = document.trim_ascii_start().starts_with(b"{");
+    // A scalar of YAML would make a JSON document something that only YAML can read.
+    if !is_json
+        && let Some(text) = spliced(bytes, old.start..old.end, &old.node, wanted)
         && is_good(&text)
     {
         return Replaced { bytes: text, comments_lost: false };
     }
-    let document = &bytes[old.start..old.end];
-    let is_json = document.trim_ascii_start().starts_with(b"{");
     let written = if is_json {
         let text = serde_json::to_string_pretty(wanted).unwrap_or_default();
         format!("{text}\n")
