@@ -174,7 +174,9 @@ async fn respond_to(backend: &Backend, asked: Asked<'_>, route: Route, request: 
             images::remove(backend, query.get("reference"), query.get("force") == Some("true")).await
         }
         (route, &Method::GET) => {
-            let applied = form.is_none().then(|| write::applied(backend, &route)).flatten();
+            // A watch never ends: only whole answers can be changed.
+            let is_whole = form.is_none() && !query.flag("watch")?;
+            let applied = is_whole.then(|| write::applied(backend, &route)).flatten();
             let answer = read(backend, route, path, &query, form).await?;
             write::with_applied(answer, applied).await
         }

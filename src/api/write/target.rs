@@ -1,6 +1,6 @@
 //! The object or collection that a request writes to. **Pure**.
 
-use crate::objects::ListedKind;
+use crate::looked_up::LookedUpKind;
 use crate::resource::workload_resource;
 use crate::route::{PodPath, Route};
 use crate::services::ServedKind;
@@ -36,8 +36,8 @@ impl Target {
         let (kind, api_version, plural, (namespace, name), part) = match route {
             Route::Pods(namespace) => ("Pod", "v1", "pods", within(namespace)?, Part::Whole),
             Route::Pod(path) => ("Pod", "v1", "pods", named(path), Part::Whole),
-            Route::Objects(kind, namespace) => (listed(*kind), "v1", kind.plural(), within(namespace)?, Part::Whole),
-            Route::Object(kind, path) => (listed(*kind), "v1", kind.plural(), named(path), Part::Whole),
+            Route::Objects(kind, namespace) => (listed(*kind)?, "v1", kind.plural(), within(namespace)?, Part::Whole),
+            Route::Object(kind, path) => (listed(*kind)?, "v1", kind.plural(), named(path), Part::Whole),
             Route::Claims(namespace) => ("PersistentVolumeClaim", "v1", "persistentvolumeclaims", within(namespace)?, Part::Whole),
             Route::Claim(path) => ("PersistentVolumeClaim", "v1", "persistentvolumeclaims", named(path), Part::Whole),
             Route::Workloads(kind, namespace) => {
@@ -86,10 +86,11 @@ impl Target {
     }
 }
 
-const fn listed(kind: ListedKind) -> &'static str {
+const fn listed(kind: LookedUpKind) -> Option<&'static str> {
     match kind {
-        ListedKind::ConfigMap => "ConfigMap",
-        ListedKind::Secret => "Secret",
+        LookedUpKind::ConfigMap => Some("ConfigMap"),
+        LookedUpKind::Secret => Some("Secret"),
+        LookedUpKind::Claim | LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Namespace | LookedUpKind::Node => None,
     }
 }
 
