@@ -55,6 +55,7 @@ impl Pipeline {
             requirements: Arc::default(),
             substitute: None,
             layers: Arc::default(),
+            keeps_names: false,
         };
         let check = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
         let (intake, _) = Intake::new(vec![described], &paths, check, Arc::new(Nobody), Arc::new(Nobody));
