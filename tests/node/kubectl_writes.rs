@@ -91,7 +91,7 @@ impl Kubectl {
     }
 
     fn has_file(&self, name: &str) -> bool {
-        self.host.path("manifests").join(name).exists()
+        self.host.path("manifests").join(name).try_exists().unwrap()
     }
 }
 

@@ -532,7 +532,7 @@ fn drop_empty(value: &mut Value) {
             map.values_mut().for_each(drop_empty);
             // Time of creation of a template.
             map.retain(|key, value| {
-                !value.is_null() && !(EMPTY.contains(&key.as_str()) && value.as_object().is_some_and(Map::is_empty))
+                !(value.is_null() || EMPTY.contains(&key.as_str()) && value.as_object().is_some_and(Map::is_empty))
             });
         }
         Value::Array(items) => items.iter_mut().for_each(drop_empty),

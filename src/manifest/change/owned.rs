@@ -146,9 +146,8 @@ fn remove(value: &mut Json, path: &[Step]) {
             }
         }
         (Step::Item(key, wanted), Json::Array(items)) => {
-            let Some(at) = items.iter().position(|item| item.get(*key).is_some_and(|value| value.to_string() == *wanted)) else {
-                return;
-            };
+            let is_wanted = |item: &Json| item.get(*key).map(ToString::to_string).as_ref() == Some(wanted);
+            let Some(at) = items.iter().position(is_wanted) else { return };
             if rest.is_empty() {
                 items.remove(at);
             } else {
