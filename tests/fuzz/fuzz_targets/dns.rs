@@ -32,7 +32,8 @@ mod dns {
         let names = |name: &str, target: &str| {
             let text = format!(r#"{{"metadata":{{"name":"{name}","namespace":"shop"}},"spec":{{"type":"ExternalName","externalName":"{target}"}}}}"#);
             let service = podstead_service::definition::Definition::of(&serde_json::from_str(&text).unwrap()).unwrap();
-            services::ServiceNames::of(&service, &Default::default(), &Default::default()).unwrap()
+            let nowhere = podstead_service::endpoints::ServiceEndpoints { ports: Vec::new(), addresses: Vec::new() };
+            services::ServiceNames::of(&service, &Default::default(), &nowhere).unwrap()
         };
         let services = [names("e", "x.y"), names("l", "l.shop.svc.c.l")];
         let zone = Zone::new("c.l", &[], 1, &[source.clone()].into(), [&pod].into_iter(), services.iter());
