@@ -85,7 +85,7 @@ impl Paths {
 
     /// Records of the objects that clients wrote to a source.
     pub fn source_objects(&self, id: &SourceId) -> PathBuf {
-        self.source(id).join("objects")
+        self.source(id).join("applied")
     }
 
     /// Repository copy of the git source of this name.

@@ -110,7 +110,7 @@ async fn recorded_replacement_outlives_the_daemon() {
     host.say(PodOp::Add, &[&web]).await;
     host.settle().await;
     host.order(&web.uid, Order::Replace).await.unwrap();
-    assert_eq!(host.running(&web.uid), ["web/1"], "the mux removes it, in its order");
+    assert_eq!(host.running(&web.uid), ["web/0"], "the mux removes it, in its order");
     host.order(&web.uid, Order::Replace).await.unwrap();
     // The daemon dies before the mux said anything.
     host.kill_daemon();
