@@ -46,10 +46,10 @@ fn data_of_a_claim_outlive_the_pod_and_the_daemon_and_the_claim() {
     host.write_manifest("a-claim.yaml", &claim("data", "ReadWriteOnce", "Retain"));
     let first = host.wait_running("web").uid();
     sh(&host, "web", "echo one > /data/file");
-    let listed = host.cli_ok(&["get", "pvc"]);
+    let listed = host.cli_ok(&["get", "pvc", "-o", "wide"]);
     let words: Vec<&str> = listed.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(words[..4], ["default", "data", "Bound", "1Gi"]);
-    assert_eq!(words[5..8], ["ReadWriteOnce", "Retain", "web-edge-1"]);
+    assert_eq!(words[5..9], ["web-edge-1", words[6], "ReadWriteOnce", "Retain"]);
 
     // Another pod of the same host may share it, and cannot write where it says so.
     host.write_manifest("reader.yaml", &pod("reader", "data", "", ", readOnly: true"));
@@ -92,7 +92,7 @@ fn with_released_data() -> TestHost {
 
 fn wait_phase(host: &TestHost, phase: &str) {
     eventually(&format!("the claim to be {phase}"), || {
-        let listed = host.cli_ok(&["get", "pvc"]);
+        let listed = host.cli_ok(&["get", "pvc", "-o", "wide"]);
         if listed.contains(phase) { Ok(()) } else { Err(listed) }
     });
 }

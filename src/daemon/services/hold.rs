@@ -63,8 +63,11 @@ impl Hold {
     ) -> Frontends {
         let Self::Lasting { frontends: earlier, until } = self else { return planned };
         let published: BTreeSet<IpAddr> = pods.values().flat_map(|pod| pod.backend.addresses.iter().copied()).collect();
-        let is_kept =
-            |frontend: &Frontend, address: IpAddr| !published.contains(&address) && (!is_complete || possible.contains(frontend));
+        // Before its Service is known, the plan has no frontend that could have the endpoints of published pods.
+        let is_kept = |frontend: &Frontend, address: IpAddr| match possible.contains(frontend) {
+            true => !published.contains(&address),
+            false => !is_complete,
+        };
         if is_complete {
             let end = *until.get_or_insert(now + LONGEST);
             let keeps_any =
@@ -139,6 +142,8 @@ mod tests {
         let both = "10.201.0.1 10.201.0.2".to_owned();
         // No source was read.
         assert_eq!(step(&BTreeSet::new(), &[], false, 100), (both.clone(), false));
+        // Pods are published before their Service is read.
+        assert_eq!(step(&BTreeSet::new(), &[(1, true), (2, false)], false, 100), (both.clone(), false));
         // One pod is not ready any more, the other one is not known yet.
         assert_eq!(step(&possible, &[(1, false)], true, 101), ("10.201.0.2".to_owned(), true));
         assert_eq!(step(&possible, &[(1, true)], true, 102), (both, true));
