@@ -51,9 +51,13 @@ fn connections_keep_their_verdict_over_kills() {
     eventually("a refusal", || site.pod_get("client", "http://10.202.0.10/").err().ok_or_else(|| "the pod answers".to_owned()));
     let config = site.host.path("config.yaml").display().to_string();
     let trace = [env!("CARGO_BIN_EXE_podstead"), "--config", &config, "network", "trace", "client", "shut:80"];
-    let out = site.machine.command(&trace).output().unwrap();
-    let said = String::from_utf8_lossy(&out.stdout).into_owned();
-    assert!(said.contains("through 10.202.0.10, an address of a Service") && said.contains("port 8080/TCP"), "{said}");
+    let mut said = String::new();
+    eventually("the Service to be known", || {
+        let out = site.machine.command(&trace).output().unwrap();
+        said = String::from_utf8_lossy(&out.stdout).into_owned();
+        let is_known = said.contains("through 10.202.0.10, an address of a Service") && said.contains("port 8080/TCP");
+        if is_known { Ok(()) } else { Err(said.clone()) }
+    });
     assert!(said.contains("denied: selected by NetworkPolicy default/closed"), "{said}");
     // The host is not filtered: the endpoint is there.
     site.machine.gets("http://10.202.0.10/", "I am shut");
