@@ -76,7 +76,7 @@ impl Grants {
         Self(vec![Grant { role: Role::Admin, namespaces: Vec::new() }])
     }
 
-    pub(super) fn of<'a>(roles: impl Iterator<Item = &'a WrittenRole>) -> Self {
+    pub(crate) fn of<'a>(roles: impl Iterator<Item = &'a WrittenRole>) -> Self {
         Self(roles.map(|written| Grant { role: written.role, namespaces: written.namespaces.clone() }).collect())
     }
 

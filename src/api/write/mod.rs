@@ -7,6 +7,7 @@
 mod answer;
 mod applied;
 mod files;
+mod host_access;
 mod plan;
 mod request;
 mod target;
@@ -113,6 +114,8 @@ pub(super) async fn write(
     let record = applied::load(backend, &writable.source, &target.key(&name));
     let intent = Intent { target: &target, name: &name, change, options: &options, shown: shown.as_ref(), record: record.as_ref() };
     let planned = plan::plan(&files, writable, &backend.node, intent)?;
+    let (grants, user) = (backend.access.grants(caller), backend.access.user_name(caller.uid));
+    host_access::authorize(&grants, &user, &target, &name, &planned)?;
     if options.dry_run {
         return answer::planned(&planned, &target, &name, shown.as_ref());
     }
