@@ -228,7 +228,7 @@ impl Rules {
         self.make_with_services()?.map_or(Ok(moved), Err)
     }
 
-    /// Makes the table enforce these classes: by what differs, in one transaction, or else the whole table anew (R12). Returns true if they are others
+    /// Makes the table enforce these classes: by what differs, or else the whole table anew (R12). Returns true if they are others
     /// than before. If it fails, those in force stay.
     pub(super) fn police(&mut self, classes: Classes) -> Result<bool, NetlinkError> {
         if *self.policies.classes() == classes {
@@ -242,7 +242,7 @@ impl Rules {
         }
         let change = if self.is_made { self.policies.change(&self.names, &after) } else { None };
         let before = std::mem::replace(&mut self.policies, after);
-        if change.is_some_and(|change| self.commit(&change).is_ok()) {
+        if change.is_some_and(|change| change.iter().all(|part| self.commit(part).is_ok())) {
             return Ok(true);
         }
         self.make().map(|()| true).inspect_err(|_| self.policies = before)

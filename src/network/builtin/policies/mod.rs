@@ -13,9 +13,10 @@ mod tests;
 
 use super::names::Names;
 use podstead_policy::compile::Classes;
-use podstead_policy::table::{Operation, Table, difference};
+use podstead_policy::table::{Operation, SetName, Table, difference};
 use podstead_sys::netlink::Request;
 use podstead_sys::netlink::nftables::Batch;
+use std::collections::BTreeSet;
 
 pub use objects::{NoPolicies, PolicyObjects, PolicySource, ScopedPolicy};
 
@@ -43,12 +44,33 @@ impl PolicyRules {
         Self { classes, table }
     }
 
-    /// A transaction that leads from these rules to those that [`PolicyRules::next`] made of them; `None` if the whole table has to be made.
-    pub(super) fn change(&self, names: &Names, after: &Self) -> Option<Request> {
+    /// Transactions that lead from these rules to those that [`PolicyRules::next`] made of them; `None` if the whole table has to be made.
+    ///
+    /// New chains come first, in a transaction of their own: a packet that is on its way through the table during a transaction sees the rules from
+    /// before it and the elements from after it. Led to a chain of the same transaction, it would find no rules there, and pass.
+    pub(super) fn change(&self, names: &Names, after: &Self) -> Option<Vec<Request>> {
         let (Some(before), Some(after)) = (&self.table, &after.table) else { return None };
-        let mut batch = Batch::new(&names.table);
-        add_operations(&mut batch, &difference(before, after));
-        Some(batch.end())
+        let operations = difference(before, after);
+        let new_sets: BTreeSet<SetName> = operations
+            .iter()
+            .filter_map(|operation| match operation {
+                Operation::AddSet(set) => Some(*set),
+                _ => None,
+            })
+            .collect();
+        let (preparing, switching): (Vec<Operation>, Vec<Operation>) =
+            operations.into_iter().partition(|operation| match operation {
+                Operation::AddSet(_) | Operation::AddChain(..) => true,
+                Operation::Add(set, _) => new_sets.contains(set),
+                Operation::Remove(..) | Operation::RemoveChain(_) | Operation::RemoveSet(_) => false,
+            });
+        let parts = [preparing, switching].into_iter().filter(|operations| !operations.is_empty());
+        let requests = parts.map(|operations| {
+            let mut batch = Batch::new(&names.table);
+            add_operations(&mut batch, &operations);
+            batch.end()
+        });
+        Some(requests.collect())
     }
 
     /// Sets and chains that rules refer to, with all elements.
