@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// What happens to a request for a layer instead of the right answer.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +55,8 @@ struct State {
     faults: Mutex<VecDeque<Fault>>,
     /// Every fault is answered with instead of anything else while this is set.
     broken: Mutex<Option<Fault>>,
+    /// Digest of a layer whose requests wait.
+    held: watch::Sender<Option<String>>,
     seen: Mutex<Vec<String>>,
 }
 
@@ -87,6 +90,7 @@ impl FakeRegistry {
             config,
             faults: Mutex::default(),
             broken: Mutex::default(),
+            held: watch::Sender::default(),
             seen: Mutex::default(),
         });
         let serving = Arc::clone(&state);
@@ -113,10 +117,20 @@ impl FakeRegistry {
         self.state.tags.lock().unwrap()["1"].clone()
     }
 
-    /// Digest of a layer.
-    pub(crate) fn layer_digest(&self) -> String {
+    /// Digest of a layer, counted from the lowest.
+    pub(crate) fn layer_digest(&self, layer: usize) -> String {
         let manifest: serde_json::Value = serde_json::from_slice(&self.state.blobs[&self.manifest_digest()]).unwrap();
-        manifest["layers"][0]["digest"].as_str().unwrap().to_owned()
+        manifest["layers"][layer]["digest"].as_str().unwrap().to_owned()
+    }
+
+    /// Requests for this layer wait until they are let through.
+    pub(crate) fn hold(&self, digest: &str) {
+        self.state.held.send_replace(Some(digest.to_owned()));
+    }
+
+    /// No request waits any more.
+    pub(crate) fn let_through(&self) {
+        self.state.held.send_replace(None);
     }
 
     /// The next requests for layers go wrong in this way.
@@ -224,6 +238,9 @@ async fn connection(mut stream: TcpStream, state: &State) -> std::io::Result<()>
             whole(&mut stream, 404, "", b"{}", true).await?;
             continue;
         };
+        let mut held = state.held.subscribe();
+        // The sender lives as long as the registry.
+        drop(held.wait_for(|held| held.as_deref() != Some(digest)).await.map(drop));
         let offset: usize =
             header("range").map_or(0, |range| range.trim_start_matches("bytes=").trim_end_matches('-').parse().unwrap());
         let fault = if digest == state.config { None } else { state.faults.lock().unwrap().pop_front() };

@@ -119,22 +119,21 @@ async fn a_connection_that_only_ever_breaks_ends_the_pull_with_its_reason() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn layers_that_arrived_are_kept_when_another_one_failed() {
-    let test = TestStore::new();
-    let archive = test.make_image("app.tar", "app:1", &["--add", "/etc/hostname:/etc/added"]);
-    let registry = FakeRegistry::serve(&archive, Door::Open).await;
-    let config = RegistryConfig { host: registry.host(), http: true, ..Default::default() };
-    let store = test.open_with(ImageStoreConfig { registries: vec![config], parallel_layers: 1, ..Default::default() });
-    // One at a time, lowest first: the second one fails.
-    let flips = |count: usize| (0..count).for_each(|_| registry.faults(&[Fault::Flip(20)]));
-    registry.faults(&[Fault::Cut(0)]);
-    flips(3);
-    let first = store.ensure(&registry.image(), PullPolicy::IfNotPresent, &PullSecrets::none()).await;
-    assert!(first.is_err(), "one of the layers comes flipped twice");
-    let before = registry.seen("GET /v2/app/blobs/");
-    let kept = test.layers();
-    store.ensure(&registry.image(), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap();
-    let layers_fetched = registry.seen("GET /v2/app/blobs/") - before - 1;
-    assert_eq!(layers_fetched + kept, 2, "what was kept is not fetched again");
+    let bench = Bench::new().await;
+    let (lower, upper) = (bench.registry.layer_digest(0), bench.registry.layer_digest(1));
+    let mut progress = bench.store.progress();
+    bench.registry.hold(&upper);
+    let arrived = async {
+        while !matches!(progress.recv().await.unwrap(), report if report.layer == lower && report.complete) {}
+        bench.registry.faults(&[Fault::Flip(20); 2]);
+        bench.registry.let_through();
+    };
+    let (error, ()) = tokio::join!(bench.failure(), arrived);
+    assert!(error.contains(&upper), "{error}");
+    assert_eq!(bench.test.layers(), 1, "the lower layer is kept");
+    bench.pull().await.unwrap();
+    assert_eq!(bench.registry.seen(&lower), 1, "what was kept is not fetched again");
+    assert_eq!(bench.registry.seen(&upper), 3, "wrong content twice, then the right one");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -313,7 +312,7 @@ async fn pulls_and_tokens_are_shared_by_those_with_the_same_credentials_only() {
             assert!(wrong.contains("Secret shop/a-guess: ") && wrong.contains("401 Unauthorized"), "{wrong}");
             assert!(nothing.unwrap_err().to_string().contains("401 Unauthorized"));
         }
-        assert_eq!(bench.registry.seen(&format!("GET /v2/app/blobs/{}", bench.registry.layer_digest())), 1, "{door:?}");
+        assert_eq!(bench.registry.seen(&format!("GET /v2/app/blobs/{}", bench.registry.layer_digest(0))), 1, "{door:?}");
         // What came with a Secret is of those who have it.
         let present = |secrets| bench.store.ensure(&image, PullPolicy::Never, secrets);
         assert!(present(&good).await.is_ok());
