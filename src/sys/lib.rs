@@ -24,6 +24,7 @@ pub mod pidfd;
 pub mod proc_stat;
 pub mod process;
 pub mod random;
+pub mod rcu;
 pub mod remove_tree;
 pub mod sd_notify;
 pub mod self_exec;

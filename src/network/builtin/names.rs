@@ -66,6 +66,11 @@ impl Names {
         (self.interface(slot) == interface).then_some(slot)
     }
 
+    /// Names of the table that stands in for this one while it is replaced.
+    pub(super) fn standby(&self) -> Self {
+        Self { table: format!("{}_standby", self.table), ..self.clone() }
+    }
+
     /// The bridge, where pods are on one: no slot's interface, whose name has digits only.
     pub(super) fn bridge(&self) -> String {
         format!("{}br", self.prefix)

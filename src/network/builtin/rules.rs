@@ -14,6 +14,7 @@ use podstead_settings::AddressRange;
 use podstead_sys::netlink::accepting::{self, Accepted};
 use podstead_sys::netlink::nftables::{self, BaseChain};
 use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request, sources};
+use podstead_sys::rcu;
 use podstead_telemetry::error_chain;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -138,11 +139,35 @@ impl Rules {
         }
     }
 
+    /// Replaces the table. Where there are pods, a second one with the same rules stands in for it meanwhile.
+    ///
+    /// A packet that is on its way during the transaction can find nothing in either table: it comes to the new chains, which are before the old
+    /// ones, when they are not in force yet, and to the old ones when they are not in force any more. The rules of the other table do not change then.
     fn make_table(&mut self) -> Result<(), NetlinkError> {
         self.is_made = false;
+        let (names, standby) = (self.names.clone(), self.names.standby());
+        if !self.pods.is_empty() {
+            self.commit_whole(&standby)?;
+            wait_for_packets();
+        }
+        let result = self.commit_whole(&names);
+        if result.is_ok() && !self.pods.is_empty() {
+            wait_for_packets();
+        }
+        // Of an earlier daemon, too, that was killed here.
+        if let Err(error) = self.commit(&ruleset::nothing(&standby)) {
+            tracing::warn!(error = %error_chain(&error), table = standby.table, "cannot remove a table of packet rules that is not needed any more");
+        }
+        self.is_made = result.is_ok();
+        self.chains = self.services.frontends.chains().into_iter().collect();
+        result
+    }
+
+    /// Makes a table with all rules, in one transaction.
+    fn commit_whole(&mut self, names: &Names) -> Result<(), NetlinkError> {
         let whole = |rules: &Self| {
             let parts = Whole { switches: rules.switches, services: &rules.services, policies: &rules.policies };
-            ruleset::whole(&rules.names, parts, rules.pods.values())
+            ruleset::whole(names, parts, rules.pods.values())
         };
         let mut result = self.commit(&whole(self));
         // A kernel without nft_socket.
@@ -155,8 +180,6 @@ impl Rules {
                 );
             }
         }
-        self.is_made = result.is_ok();
-        self.chains = self.services.frontends.chains().into_iter().collect();
         result
     }
 
@@ -272,7 +295,9 @@ impl Rules {
         if !chains.iter().any(|chain| self.is_own(chain)) {
             return Ok(());
         }
-        self.commit(&ruleset::nothing(&self.names))?;
+        for names in [self.names.clone(), self.names.standby()] {
+            self.commit(&ruleset::nothing(&names))?;
+        }
         if guards.guards_ipv4 || guards.guards_ipv6 {
             let (services, policies) = (&ServiceRules::default(), &PolicyRules::default());
             let parts = Whole { switches: guards, services, policies };
@@ -360,5 +385,12 @@ impl Rules {
         let own = self.base_chains()?.iter().filter(|chain| self.is_own(chain)).count();
         // The diagnosis of the host knows of no bridge.
         Ok(own >= wanted)
+    }
+}
+
+/// Waits until no packet is on its way through the hooks as they were.
+fn wait_for_packets() {
+    if let Err(error) = rcu::wait_for_readers() {
+        tracing::debug!(%error, "cannot wait for packets while the packet rules are replaced");
     }
 }
