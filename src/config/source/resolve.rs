@@ -114,9 +114,10 @@ fn layers(check: &Check<'_>, field: &str, written: &[String], place: &SourcePlac
 fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &Variables) -> Result<SourceConfig, ConfigError> {
     let WrittenSource {
         name,
-        directory,
-        http,
-        git,
+        directory: _,
+        http: _,
+        git: _,
+        writable: _,
         require_signature,
         allow_rollback,
         revision_history_limit,
@@ -125,49 +126,11 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
         require,
         share,
         substitute,
-        writable,
         layers: in_layers,
     } = written;
-    let place = match (directory, http, git) {
-        (Some(directory), None, None) => {
-            let field = format!("{field}.directory");
-            let relist = directory.relist_interval_seconds.unwrap_or(DEFAULT_RELIST);
-            SourcePlace::Directory {
-                path: check.file(&format!("{field}.path"), &directory.path)?,
-                relist_interval: seconds(check, &format!("{field}.relistIntervalSeconds"), relist, DAY)?,
-            }
-        }
-        (None, Some(http), None) => SourcePlace::Http(http_place(check, &format!("{field}.http"), http)?),
-        (None, None, Some(git)) => SourcePlace::Git(git_place(check, &format!("{field}.git"), git)?),
-        (None, None, None) => return Err(check.invalid(field, "must have one of directory, http and git".into())),
-        _ => return Err(check.invalid(field, "must have only one of directory, http and git".into())),
-    };
-    let writable = writable.unwrap_or(false);
-    if writable {
-        let is_directory = matches!(place, SourcePlace::Directory { .. });
-        let field = format!("{field}.writable");
-        if !is_directory {
-            return Err(check.invalid(&field, "is only for directories".to_owned()));
-        }
-        if !in_layers.is_empty() || substitute.is_some() {
-            return Err(check.invalid(
-                &field,
-                "cannot be combined with layers or substitute: what is written would not be what is read".to_owned(),
-            ));
-        }
-    }
-    let default_namespace = match &place {
-        SourcePlace::Directory { .. } => {
-            let unfit = [("requireSignature", require_signature.is_some()), ("allowRollback", allow_rollback.is_some())];
-            if let Some((name, _)) = unfit.iter().find(|(_, written)| *written) {
-                let message = "is only for http and git; for directories, file permissions decide who may write".to_owned();
-                return Err(check.invalid(&format!("{field}.{name}"), message));
-            }
-            ""
-        }
-        SourcePlace::Http(_) => DOCUMENT_NAMESPACE,
-        SourcePlace::Git(_) => GIT_NAMESPACE,
-    };
+    let place = place(check, field, written)?;
+    let writable = writable(check, field, written, &place)?;
+    let default_namespace = default_namespace(check, field, written, &place)?;
     let required = |written| signature(check, &format!("{field}.requireSignature"), written, default_namespace);
     Ok(SourceConfig {
         name: SourceId::new(name),
@@ -193,6 +156,62 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
             None => None,
         },
     })
+}
+
+/// The place of a source, of which it has one.
+fn place(check: &Check<'_>, field: &str, written: &WrittenSource) -> Result<SourcePlace, ConfigError> {
+    Ok(match (&written.directory, &written.http, &written.git) {
+        (Some(directory), None, None) => {
+            let field = format!("{field}.directory");
+            let relist = directory.relist_interval_seconds.unwrap_or(DEFAULT_RELIST);
+            SourcePlace::Directory {
+                path: check.file(&format!("{field}.path"), &directory.path)?,
+                relist_interval: seconds(check, &format!("{field}.relistIntervalSeconds"), relist, DAY)?,
+            }
+        }
+        (None, Some(http), None) => SourcePlace::Http(http_place(check, &format!("{field}.http"), http)?),
+        (None, None, Some(git)) => SourcePlace::Git(git_place(check, &format!("{field}.git"), git)?),
+        (None, None, None) => return Err(check.invalid(field, "must have one of directory, http and git".into())),
+        _ => return Err(check.invalid(field, "must have only one of directory, http and git".into())),
+    })
+}
+
+/// Returns true if clients of the API may write to the source.
+fn writable(check: &Check<'_>, field: &str, written: &WrittenSource, place: &SourcePlace) -> Result<bool, ConfigError> {
+    if written.writable != Some(true) {
+        return Ok(false);
+    }
+    let field = format!("{field}.writable");
+    if !matches!(place, SourcePlace::Directory { .. }) {
+        return Err(check.invalid(&field, "is only for directories".to_owned()));
+    }
+    if !written.layers.is_empty() || written.substitute.is_some() {
+        let message = "cannot be combined with layers or substitute: what is written would not be what is read";
+        return Err(check.invalid(&field, message.to_owned()));
+    }
+    Ok(true)
+}
+
+/// Namespace of signatures of a source, unless it names another one; none for a directory, which has no signature.
+fn default_namespace(
+    check: &Check<'_>,
+    field: &str,
+    written: &WrittenSource,
+    place: &SourcePlace,
+) -> Result<&'static str, ConfigError> {
+    match place {
+        SourcePlace::Directory { .. } => {
+            let unfit =
+                [("requireSignature", written.require_signature.is_some()), ("allowRollback", written.allow_rollback.is_some())];
+            if let Some((name, _)) = unfit.iter().find(|(_, written)| *written) {
+                let message = "is only for http and git; for directories, file permissions decide who may write".to_owned();
+                return Err(check.invalid(&format!("{field}.{name}"), message));
+            }
+            Ok("")
+        }
+        SourcePlace::Http(_) => Ok(DOCUMENT_NAMESPACE),
+        SourcePlace::Git(_) => Ok(GIT_NAMESPACE),
+    }
 }
 
 fn signature(

@@ -16,6 +16,7 @@ pub mod diagnosis;
 mod durability;
 mod firewalld;
 mod firewalls;
+mod fixed_rules;
 mod host;
 mod lease;
 mod leave;

@@ -3,18 +3,15 @@
 //! A pod that comes or goes changes elements of sets, whatever the number of pods; no rule is about one pod.
 
 use super::bridged::{self, Port};
+use super::fixed_rules;
 use super::names::{GATEWAY_V4, GATEWAY_V6, Names, name_bytes};
 use super::policies::PolicyRules;
-use super::resolver_rules::{add_guard_of_resolver, add_resolver};
 use super::services::ServiceRules;
 use podstead_pod::PodUid;
 use podstead_pod::host_ports::HostPort;
 use podstead_sys::netlink::Request;
-use podstead_sys::netlink::expressions::{
-    DESTINATION_NAT, DESTINATION_PORT, ESTABLISHED_OR_RELATED, Field, IPV4_DESTINATION, IPV4_SOURCE, IPV6_DESTINATION, IPV6_SOURCE,
-    Meta, REGISTER, Rule, Verdict,
-};
-use podstead_sys::netlink::nftables::{BRIDGE, Batch, Datatype, Element, Hook, INET, IPV4, IPV6, SetSpec};
+use podstead_sys::netlink::expressions::{Field, IPV4_DESTINATION, IPV4_SOURCE, IPV6_DESTINATION, IPV6_SOURCE};
+use podstead_sys::netlink::nftables::{BRIDGE, Batch, Datatype, Element, INET, IPV4, IPV6, SetSpec};
 use podstead_sys::netlink::rtnetlink::octets;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -53,22 +50,22 @@ pub(super) struct Switches {
 pub(super) struct Family {
     pub(super) number: u8,
     is_ipv4: bool,
-    source: Field,
+    pub(super) source: Field,
     pub(super) destination: Field,
     /// The host, as pods see it.
     pub(super) gateway: IpAddr,
     /// Addresses of pods.
-    pods: SetSpec<'static>,
+    pub(super) pods: SetSpec<'static>,
     /// Interface and address of pods: what a pod sends comes from both.
-    sources: SetSpec<'static>,
+    pub(super) sources: SetSpec<'static>,
     /// Address twice: a pod that talks to itself through a port of the host.
-    selves: SetSpec<'static>,
+    pub(super) selves: SetSpec<'static>,
     /// Addresses of isolated pods.
-    isolated: SetSpec<'static>,
+    pub(super) isolated: SetSpec<'static>,
     /// Protocol and port to address and port of a pod.
-    ports: SetSpec<'static>,
+    pub(super) ports: SetSpec<'static>,
     /// The same for ports of one address of the host.
-    ports_at: SetSpec<'static>,
+    pub(super) ports_at: SetSpec<'static>,
 }
 
 macro_rules! family {
@@ -103,7 +100,7 @@ pub(super) const FAMILIES: [Family; 2] = [
 ];
 
 /// Kinds of virtual interfaces of other engines' containers and machines: their owners decide about forwarding.
-const VIRTUAL: SetSpec<'static> = SetSpec { name: "virtual", key: &[Datatype::Interface], value: &[] };
+pub(super) const VIRTUAL: SetSpec<'static> = SetSpec { name: "virtual", key: &[Datatype::Interface], value: &[] };
 const VIRTUAL_KINDS: [&str; 6] = ["bridge", "veth", "tun", "wireguard", "vxlan", "vrf"];
 
 /// Elements by set.
@@ -227,222 +224,13 @@ pub(super) fn whole<'a>(names: &Names, parts: Whole<'_>, pods: impl Iterator<Ite
     }
     services.add_maps(&mut batch);
     policies.add_sets(&mut batch, &names.group.to_ne_bytes());
-    add_rules(&mut batch, names.group, parts);
+    fixed_rules::add_all(&mut batch, &names.group.to_ne_bytes(), parts);
     if switches.is_bridged {
         batch.turn_to(BRIDGE);
         begin_table(&mut batch);
         bridged::add_all(&mut batch, names.group, pods);
     }
     batch.end()
-}
-
-fn add_rules(batch: &mut Batch<'_>, group: u32, parts: Whole<'_>) {
-    let Whole { switches, services, policies } = parts;
-    let pod = group.to_ne_bytes();
-    batch.add_chain("to_pods");
-    batch.add_chain("host_ports");
-    // Packets of pods are checked before anything else is done with them.
-    batch.add_base_chain("from_pods", "filter", Hook::Prerouting, -300);
-    batch.add_base_chain("incoming", "nat", Hook::Prerouting, -100);
-    batch.add_base_chain("own", "nat", Hook::Output, -100);
-    batch.add_base_chain("outgoing", "nat", Hook::Postrouting, 100);
-    batch.add_base_chain("passing", "filter", Hook::Forward, 0);
-
-    if let Some(port) = switches.dns_port {
-        add_guard_of_resolver(batch, &pod, port);
-    }
-    batch.add_rule("from_pods", |rule| {
-        rule.is_not(Meta::InputGroup, &pod);
-        rule.verdict(Verdict::Accept);
-    });
-    // Interfaces of pods that are reached from 127.0.0.1 take 127.0.0.0/8 for an address like others.
-    batch.add_rule("from_pods", |rule| {
-        rule.is(Meta::Family, &[IPV4]);
-        rule.field_is_masked(IPV4_DESTINATION, &[255, 0, 0, 0], &[127, 0, 0, 0]);
-        rule.count();
-        rule.verdict(Verdict::Drop);
-    });
-    // Neighbour discovery: link-local addresses, and none yet. Neither gets beyond the interface.
-    batch.add_rule("from_pods", |rule| {
-        rule.is(Meta::Family, &[IPV6]);
-        rule.field_is_masked(IPV6_SOURCE, &[&[0xff, 0xc0][..], &[0; 14]].concat(), &[&[0xfe, 0x80][..], &[0; 14]].concat());
-        rule.verdict(Verdict::Accept);
-    });
-    batch.add_rule("from_pods", |rule| {
-        rule.is(Meta::Family, &[IPV6]);
-        rule.field_is(IPV6_SOURCE, &[0; 16]);
-        rule.verdict(Verdict::Accept);
-    });
-    for family in &FAMILIES {
-        batch.add_rule("from_pods", |rule| {
-            rule.is(Meta::Family, &[family.number]);
-            rule.load(Meta::InputName, REGISTER);
-            rule.load_field(family.source, REGISTER + 4);
-            rule.is_not_in(family.sources.name, REGISTER);
-            rule.count();
-            rule.verdict(Verdict::Drop);
-        });
-    }
-
-    if let Some(port) = switches.dns_port {
-        policies.add_resolver_rules(batch, &pod, port);
-        add_resolver(batch, &pod, port);
-    }
-    services.add_address_rules(batch, &pod);
-    for chain in ["incoming", "own"] {
-        // Root's services win, whichever came first: who listens below 1024 is asked for each connection.
-        if switches.sees_listeners && chain == "incoming" {
-            batch.add_rule(chain, |rule| {
-                rule.destination_is_local();
-                rule.field_is_below(DESTINATION_PORT, 1024);
-                rule.has_listener();
-                rule.verdict(Verdict::Return);
-            });
-        }
-        batch.add_rule(chain, |rule| {
-            rule.destination_is_local();
-            rule.verdict(Verdict::Jump("host_ports"));
-        });
-    }
-    services.add_node_port_rules(batch);
-    for family in &FAMILIES {
-        add_port_rules(batch, family);
-    }
-
-    services.add_outgoing_rules(batch);
-
-    // A connection from 127.0.0.1 has to come back.
-    batch.add_rule("outgoing", |rule| {
-        rule.is(Meta::OutputGroup, &pod);
-        rule.is(Meta::Family, &[IPV4]);
-        rule.field_is_masked(IPV4_SOURCE, &[255, 0, 0, 0], &[127, 0, 0, 0]);
-        rule.masquerade();
-    });
-    for family in &FAMILIES {
-        // To itself through a port of the host: without this the answer would never leave the pod.
-        batch.add_rule("outgoing", |rule| {
-            rule.is(Meta::OutputGroup, &pod);
-            rule.is(Meta::Family, &[family.number]);
-            rule.load_field(family.source, REGISTER);
-            rule.load_field(family.destination, REGISTER + family.source.length / 4);
-            rule.is_in(family.selves.name, REGISTER);
-            rule.masquerade();
-        });
-        // On a bridge, a pod would answer its neighbour at once, not through the host that has rewritten the destination.
-        if switches.is_bridged {
-            batch.add_rule("outgoing", |rule| {
-                rule.is(Meta::OutputGroup, &pod);
-                rule.has_status(DESTINATION_NAT);
-                rule.is(Meta::Family, &[family.number]);
-                rule.load_field(family.source, REGISTER);
-                rule.is_in(family.pods.name, REGISTER);
-                rule.masquerade();
-            });
-        }
-        // Out of the host: other hosts have no routes to pods.
-        batch.add_rule("outgoing", |rule| {
-            rule.is_not(Meta::OutputGroup, &pod);
-            rule.is(Meta::Family, &[family.number]);
-            rule.load_field(family.source, REGISTER);
-            rule.is_in(family.pods.name, REGISTER);
-            rule.masquerade();
-        });
-    }
-
-    add_passing_rules(batch, &pod, parts);
-}
-
-/// Destinations are rewritten: what one address of the host has goes before what all have.
-fn add_port_rules(batch: &mut Batch<'_>, family: &Family) {
-    let words = family.source.length / 4;
-    let to_pod = |rule: &mut Rule<'_, '_>| rule.rewrite_destination(family.number, REGISTER, REGISTER + words);
-    batch.add_rule("host_ports", |rule| {
-        rule.is(Meta::Family, &[family.number]);
-        rule.load_field(family.destination, REGISTER);
-        rule.load(Meta::Protocol, REGISTER + words);
-        rule.load_field(DESTINATION_PORT, REGISTER + words + 1);
-        rule.look_up_in_map(family.ports_at.name, REGISTER);
-        to_pod(rule);
-    });
-    batch.add_rule("host_ports", |rule| {
-        rule.is(Meta::Family, &[family.number]);
-        rule.load(Meta::Protocol, REGISTER);
-        rule.load_field(DESTINATION_PORT, REGISTER + 1);
-        rule.look_up_in_map(family.ports.name, REGISTER);
-        to_pod(rule);
-    });
-}
-
-fn add_passing_rules(batch: &mut Batch<'_>, pod: &[u8], parts: Whole<'_>) {
-    let Whole { switches, services, policies } = parts;
-    // Between pods, isolation counts even for what is established: an annotation takes effect at once.
-    for family in &FAMILIES {
-        batch.add_rule("passing", |rule| {
-            rule.is(Meta::InputGroup, pod);
-            rule.is(Meta::OutputGroup, pod);
-            rule.is(Meta::Family, &[family.number]);
-            rule.load_field(family.source, REGISTER);
-            rule.load_field(family.destination, REGISTER + family.source.length / 4);
-            rule.is_in(family.selves.name, REGISTER);
-            rule.verdict(Verdict::Accept);
-        });
-        for end in [family.source, family.destination] {
-            batch.add_rule("passing", |rule| {
-                rule.is(Meta::InputGroup, pod);
-                rule.is(Meta::OutputGroup, pod);
-                rule.is(Meta::Family, &[family.number]);
-                rule.load_field(end, REGISTER);
-                rule.is_in(family.isolated.name, REGISTER);
-                rule.count();
-                rule.verdict(Verdict::Drop);
-            });
-        }
-    }
-    batch.add_rule("passing", |rule| {
-        rule.has_state(ESTABLISHED_OR_RELATED);
-        rule.verdict(Verdict::Accept);
-    });
-    services.add_passing_rules(batch, pod);
-    policies.add_passing_rules(batch, pod);
-    batch.add_rule("passing", |rule| {
-        rule.is(Meta::InputGroup, pod);
-        rule.verdict(Verdict::Accept);
-    });
-    batch.add_rule("passing", |rule| {
-        rule.is(Meta::OutputGroup, pod);
-        rule.verdict(Verdict::Jump("to_pods"));
-    });
-    // From outside, a pod is reached through ports of the host and in no other way.
-    batch.add_rule("to_pods", |rule| {
-        rule.has_status(DESTINATION_NAT);
-        rule.verdict(Verdict::Accept);
-    });
-    batch.add_rule("to_pods", |rule| {
-        rule.count();
-        rule.verdict(Verdict::Drop);
-    });
-    // A host that forwarded nothing before podstead must forward pod traffic only.
-    if !switches.guards_ipv4 && !switches.guards_ipv6 {
-        return;
-    }
-    batch.add_rule("passing", |rule| {
-        rule.has_status(DESTINATION_NAT);
-        rule.verdict(Verdict::Accept);
-    });
-    batch.add_rule("passing", |rule| {
-        rule.load(Meta::InputKind, REGISTER);
-        rule.is_in(VIRTUAL.name, REGISTER);
-        rule.verdict(Verdict::Accept);
-    });
-    for (guards, family) in [(switches.guards_ipv4, IPV4), (switches.guards_ipv6, IPV6)] {
-        if guards {
-            batch.add_rule("passing", |rule| {
-                rule.is(Meta::Family, &[family]);
-                rule.count();
-                rule.verdict(Verdict::Drop);
-            });
-        }
-    }
 }
 
 /// The rules of all pods, as they shall be in the kernel.
