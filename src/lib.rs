@@ -25,6 +25,7 @@
 //!   the time, and adds the pods to the SETs on their way from [`store`] to [`mux`].
 //! * [`service`] decides about Services: addresses, ports, endpoints, what packet rules need. Sources do not deliver them yet.
 //! * [`policy`] decides about NetworkPolicies: which connections of pods are allowed, and what packet rules need for that.
+//! * [`jsonpath`] makes text of objects by a template, as kubectl does.
 //! * [`store`] keeps the last good version of every object, in memory ([`store`]'s undelta store) and on disk.
 //! * [`mux`] compares each SET with what it knew and emits the operations of the kubelet's `PodConfig`.
 //! * [`sync`] is the loop: it owns the pod workers and feeds them.
@@ -51,6 +52,7 @@ pub use podstead_daemon as daemon;
 pub use podstead_dns as dns;
 pub use podstead_expand as expand;
 pub use podstead_image as image;
+pub use podstead_jsonpath as jsonpath;
 pub use podstead_libgit2 as libgit2;
 pub use podstead_manifest as manifest;
 pub use podstead_mux as mux;

@@ -24,7 +24,7 @@ pub(super) struct DiffArgs {
     #[arg(value_name = "REVISION")]
     revision: Option<String>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
+    #[arg(short, long, default_value = "table")]
     output: OutputFormat,
     /// Exit with 1 if there is a difference
     #[arg(long)]
@@ -39,9 +39,8 @@ pub(super) fn run(args: &DiffArgs, context: &Context) -> anyhow::Result<ExitCode
         Ok((chosen.source, client.get(target).await?))
     })?;
     let mut out = io::stdout().lock();
-    match args.output {
-        OutputFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&diff)?)?,
-        OutputFormat::Yaml => write!(out, "{}", to_yaml(&serde_json::to_value(&diff)?))?,
+    match &args.output {
+        OutputFormat::Structured(form) => form.write(&mut out, &serde_json::to_value(&diff)?, "objects")?,
         OutputFormat::Name => {
             for ObjectChange { kind, namespace, name, change: _ } in &diff.objects {
                 writeln!(out, "{}/{namespace}/{name}", kind.to_lowercase())?;

@@ -20,7 +20,7 @@ pub(super) struct HistoryArgs {
     #[arg(value_name = "SOURCE")]
     source: Option<String>,
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
+    #[arg(short, long, default_value = "table")]
     output: OutputFormat,
 }
 
@@ -31,15 +31,14 @@ pub(super) fn run(args: &HistoryArgs, context: &Context) -> anyhow::Result<ExitC
         Ok(client.get(Target::new(OWN, &["sources", &source, "history"])).await?)
     })?;
     let mut out = io::stdout().lock();
-    match args.output {
-        OutputFormat::Json => writeln!(out, "{}", serde_json::to_string_pretty(&history)?)?,
-        OutputFormat::Yaml => write!(out, "{}", podstead_manifest::to_yaml(&serde_json::to_value(&history)?))?,
+    match &args.output {
+        OutputFormat::Structured(form) => form.write(&mut out, &serde_json::to_value(&history)?, "revisions")?,
         OutputFormat::Name => history.revisions.iter().try_for_each(|entry| writeln!(out, "{}", entry.revision))?,
         OutputFormat::Table | OutputFormat::Wide if history.revisions.is_empty() => {
             writeln!(io::stderr(), "No revision has been accepted yet.")?
         }
         OutputFormat::Table | OutputFormat::Wide => {
-            let wide = args.output == OutputFormat::Wide;
+            let wide = args.output.is_wide();
             let mut headings = vec!["NUMBER", "REVISION", "ACCEPTED", "PODS"];
             headings.extend(wide.then_some(["CONFIGMAPS", "SECRETS"]).into_iter().flatten());
             headings.push("STATE");

@@ -20,6 +20,7 @@ const PURE: &[&str] = &[
     "image/transfer/blocks",
     "image/transfer/pace",
     "image/transfer/retry",
+    "jsonpath",
     "manifest",
     "pod",
     "source/git/protocol",

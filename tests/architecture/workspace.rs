@@ -5,8 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Crates that compile and are tested on any machine with Rust: no tokio, no C.
-const PURE: &[&str] =
-    &["podstead-pod", "podstead-manifest", "podstead-trust", "podstead-workload", "podstead-service", "podstead-policy"];
+const PURE: &[&str] = &[
+    "podstead-pod",
+    "podstead-manifest",
+    "podstead-trust",
+    "podstead-workload",
+    "podstead-service",
+    "podstead-policy",
+    "podstead-jsonpath",
+];
 
 /// Crates without tokio: the shim, which is there once per pod, and all that it links.
 const WITHOUT_TOKIO: &[&str] = &["podstead-shim", "podstead-container", "podstead-sys"];

@@ -15,6 +15,7 @@ mod exec;
 mod help;
 mod host;
 mod http;
+mod jsonpath;
 mod kubectl;
 mod kubectl_discovery;
 mod kubectl_watch;

@@ -27,8 +27,9 @@ mod upstream;
 pub(super) mod users;
 
 use super::fold::{fold, terminal_width};
+use super::output::Form;
 use super::{Context, EXIT_FAILED};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use finding::{Finding, Findings};
 use host::Host;
 use k8s_openapi::api::core::v1::Pod;
@@ -48,17 +49,8 @@ pub(super) struct DoctorArgs {
     #[arg(value_name = "CHECK", value_parser = checks())]
     only: Vec<String>,
     /// Output format
-    #[arg(short, long, value_name = "FORM", value_enum, default_value_t)]
+    #[arg(short, long, value_name = "FORM", default_value = "text")]
     output: Form,
-}
-
-/// `-o`.
-// Not documented one by one: that would be a paragraph in every help.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
-enum Form {
-    #[default]
-    Text,
-    Json,
 }
 
 /// One check: observes the host and returns findings.
@@ -108,9 +100,9 @@ pub(super) fn run(args: &DoctorArgs, context: &Context) -> anyhow::Result<ExitCo
     let findings = wanted.map(|(name, check)| (*name, check(&host)));
     let findings = Findings(findings.collect());
     let mut out = std::io::stdout().lock();
-    match args.output {
+    match &args.output {
         Form::Text => out.write_all(fold(&findings.text(context.color()), terminal_width()).as_bytes())?,
-        Form::Json => writeln!(out, "{}", serde_json::to_string_pretty(&findings.json())?)?,
+        Form::Structured(form) => form.write(&mut out, &findings.json(), "findings")?,
     }
     Ok(if findings.has_problems() { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
 }

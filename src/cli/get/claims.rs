@@ -2,7 +2,7 @@
 
 use super::OutputArgs;
 use crate::client::{Client, ClientError, Target};
-use crate::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::output::say_nothing_found;
 use crate::pods::{NamespaceArgs, ServedList, collection};
 use crate::table::{Cell, Style, Table};
 use clap::Args;
@@ -83,21 +83,21 @@ pub(crate) async fn run(args: &ClaimsArgs, client: &Client, color: bool) -> anyh
         None => ask(client, namespace).await?,
     };
     let mut out = io::stdout().lock();
-    let format = args.output.output;
+    let format = &args.output.output;
     if !format.is_table() {
         let values: Vec<Value> = items.into_iter().map(|claim| claim.0).collect();
-        write_objects(&mut out, format, "persistentvolumeclaim", &values, args.name.is_some())?;
+        args.output.writer().write(&mut out, "persistentvolumeclaim", &values, args.name.is_some())?;
     } else if items.is_empty() {
         say_nothing_found(namespace)?;
     } else {
         let mut headings = vec!["NAMESPACE", "NAME", "STATUS", "CAPACITY", "USED", "USED BY", "AGE"];
-        if format == OutputFormat::Wide {
+        if format.is_wide() {
             headings.extend(["ACCESS MODES", "RECLAIM POLICY", "SOURCE"]);
         }
         let table = Table::new(headings, color);
         let mut table = if args.output.no_headers { table.without_headings() } else { table };
         let now = Timestamp::now();
-        let rows: Vec<_> = items.iter().map(|claim| row(claim, format == OutputFormat::Wide, now)).collect();
+        let rows: Vec<_> = items.iter().map(|claim| row(claim, format.is_wide(), now)).collect();
         table.write(&mut out, &rows)?;
     }
     Ok(ExitCode::SUCCESS)

@@ -3,7 +3,7 @@
 use super::OutputArgs;
 use crate::client::{Client, ClientError};
 use crate::object_type::{ObjectType, parse_object};
-use crate::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::output::{ObjectWriter, say_nothing_found};
 use crate::pods::{NamespaceArgs, ServedList, collection, find, name_of, namespace_of};
 use crate::table::{Cell, Style, Table};
 use crate::watch::{WatchEvent, watch};
@@ -55,7 +55,7 @@ pub(super) async fn run(args: &EventsArgs, client: &Client, color: bool) -> anyh
     }
     let table = Table::new(headings, color);
     let table = if args.output.no_headers { table.without_headings() } else { table };
-    let mut printer = Printer { args, table };
+    let mut printer = Printer { args, table, writer: args.output.writer() };
     printer.print(&items, false)?;
     if args.watch {
         let mut events = watch(client, target(), &list.metadata.resource_version).await?;
@@ -101,6 +101,7 @@ fn last_seen(event: &Value) -> Option<Timestamp> {
 struct Printer<'a> {
     args: &'a EventsArgs,
     table: Table,
+    writer: ObjectWriter,
 }
 
 impl Printer<'_> {
@@ -115,7 +116,7 @@ impl Printer<'_> {
                 self.table.write(&mut out, &rows)?;
             }
         } else {
-            write_objects(&mut out, self.args.output.output, "event", events, single)?;
+            self.writer.write(&mut out, "event", events, single)?;
         }
         Ok(out.flush()?)
     }
@@ -124,7 +125,7 @@ impl Printer<'_> {
         let object = &event.involved_object;
         let kind = object.kind.as_deref().unwrap_or_default().to_lowercase();
         let mut subject = format!("{kind}/{}", object.name.as_deref().unwrap_or_default());
-        if let (OutputFormat::Wide, Some(part)) = (self.args.output.output, &object.field_path) {
+        if let (true, Some(part)) = (self.args.output.output.is_wide(), &object.field_path) {
             subject = format!("{subject} {part}");
         }
         let mut cells = vec![

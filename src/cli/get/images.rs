@@ -2,7 +2,7 @@
 
 use super::OutputArgs;
 use crate::client::{Client, ClientError, OWN, Target};
-use crate::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::output::{OutputFormat, say_nothing_found};
 use crate::table::{Cell, Table};
 use clap::Args;
 use jiff::Timestamp;
@@ -48,10 +48,10 @@ struct ServedImageMetadata {
 
 pub(crate) async fn run(args: &ImagesArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
     let ServedImages { items, usage } = client.get(Target::new(OWN, &["images"])).await?;
-    let format = args.output.output;
+    let format = &args.output.output;
     let mut out = io::stdout().lock();
     match format {
-        OutputFormat::Json | OutputFormat::Yaml => write_objects(&mut out, format, "image", &items, false)?,
+        OutputFormat::Structured(_) => args.output.writer().write(&mut out, "image", &items, false)?,
         OutputFormat::Name => {
             let references = items.iter().filter_map(|item| item["references"].as_array()).flatten().filter_map(Value::as_str);
             for reference in references {
@@ -64,7 +64,7 @@ pub(crate) async fn run(args: &ImagesArgs, client: &Client, color: bool) -> anyh
             let typed = typed.map_err(|source| ClientError::NotUnderstood { source })?;
             let table = Table::new(vec!["IMAGE", "DIGEST", "SIZE", "UNIQUE", "PINNED", "AGE"], color);
             let mut table = if args.output.no_headers { table.without_headings() } else { table };
-            table.write(&mut out, &rows(&typed, format == OutputFormat::Wide, Timestamp::now()))?;
+            table.write(&mut out, &rows(&typed, format.is_wide(), Timestamp::now()))?;
             // Beside the table, for whoever counts its lines. A closed stderr is not an error.
             writeln!(io::stderr(), "{}", total(&usage)).ok();
         }

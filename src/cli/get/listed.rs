@@ -4,7 +4,7 @@ use super::OutputArgs;
 use super::server_table::{Columns, Printer, ServedTable};
 use crate::client::{Client, Target};
 use crate::object_type::{ObjectType, parse_object, parse_types};
-use crate::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::output::{ObjectWriter, OutputFormat, say_nothing_found};
 use crate::pods::{self, NamespaceArgs, ServedList};
 use crate::watch::{WatchEvent, watch};
 use crate::workloads::{FindWorkloadError, metadata, nearest};
@@ -203,7 +203,7 @@ async fn print_tables(options: &ListOptions, asked: &[Asked], client: &Client, c
     }
     let is_elsewhere = tables.iter().flat_map(|(_, table)| &table.rows).any(|row| row.namespace() != "default");
     let columns = Columns {
-        wide: options.output.output == OutputFormat::Wide,
+        wide: options.output.output.is_wide(),
         with_namespace: *all_namespaces || namespace.is_none() && is_elsewhere,
         prefix: None,
         headings: !options.output.no_headers,
@@ -257,7 +257,8 @@ async fn follow_table(
 
 async fn print_objects(options: &ListOptions, asked: &[Asked], client: &Client) -> anyhow::Result<()> {
     let namespace = options.namespace.namespace.as_deref();
-    let format = options.output.output;
+    let format = &options.output.output;
+    let mut writer = options.output.writer();
     let is_single = matches!(asked, [Asked { names, .. }] if names.len() == 1);
     let mut all: Vec<(ObjectType, Vec<Value>)> = Vec::new();
     let mut version = String::new();
@@ -268,7 +269,7 @@ async fn print_objects(options: &ListOptions, asked: &[Asked], client: &Client) 
         all.push((asked.object_type, list.items));
     }
     let is_empty = all.iter().all(|(_, items)| items.is_empty());
-    write_all(format, &all, is_single)?;
+    write_all(format, &mut writer, &all, is_single)?;
     if let ([asked], true) = (asked, options.watch) {
         let word = asked.object_type.qualified_singular();
         let mut events = watch(client, target(options, asked), &version).await?;
@@ -277,30 +278,35 @@ async fn print_objects(options: &ListOptions, asked: &[Asked], client: &Client) 
                 WatchEvent::Changed(object) | WatchEvent::Deleted(object) => {
                     if asked.names.is_empty() || asked.names.iter().any(|name| name == metadata(&object, "name")) {
                         let mut out = io::stdout().lock();
-                        write_objects(&mut out, format, &word, &[object], true)?;
+                        writer.write(&mut out, &word, &[object], true)?;
                         out.flush()?;
                     }
                 }
             }
         }
     }
-    if is_empty && format == OutputFormat::Name {
+    if is_empty && *format == OutputFormat::Name {
         say_nothing_found(namespace)?;
     }
     Ok(())
 }
 
-fn write_all(format: OutputFormat, all: &[(ObjectType, Vec<Value>)], is_single: bool) -> anyhow::Result<()> {
+fn write_all(
+    format: &OutputFormat,
+    writer: &mut ObjectWriter,
+    all: &[(ObjectType, Vec<Value>)],
+    is_single: bool,
+) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match format {
         OutputFormat::Name => {
             for (object_type, items) in all {
-                write_objects(&mut out, format, &object_type.qualified_singular(), items, false)?;
+                writer.write(&mut out, &object_type.qualified_singular(), items, false)?;
             }
         }
-        OutputFormat::Json | OutputFormat::Yaml => {
+        OutputFormat::Structured(_) => {
             let items: Vec<Value> = all.iter().flat_map(|(_, items)| items.iter().cloned()).collect();
-            write_objects(&mut out, format, "", &items, is_single)?;
+            writer.write(&mut out, "", &items, is_single)?;
         }
         OutputFormat::Table | OutputFormat::Wide => {}
     }

@@ -18,7 +18,7 @@ pub(super) use sources::short_revision;
 
 use super::Context;
 use super::object_type::ObjectType;
-use super::output::OutputFormat;
+use super::output::{ObjectWriter, OutputFormat};
 use clap::{Args, Subcommand};
 use listed::TypeArgs;
 use objects::Plural;
@@ -90,14 +90,21 @@ enum Kind {
 }
 
 /// `-o`.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct OutputArgs {
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
+    #[arg(short, long, default_value = "table")]
     output: OutputFormat,
     /// Do not print the headings
     #[arg(long)]
     no_headers: bool,
+}
+
+impl OutputArgs {
+    /// Writes what is no table.
+    fn writer(&self) -> ObjectWriter {
+        ObjectWriter::new(&self.output, !self.no_headers)
+    }
 }
 
 pub(super) fn run(args: &GetArgs, context: &Context) -> anyhow::Result<ExitCode> {

@@ -2,7 +2,7 @@
 
 use super::OutputArgs;
 use crate::client::{Client, Target};
-use crate::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::output::say_nothing_found;
 use crate::pods::{NamespaceArgs, ServedList, collection};
 use crate::table::{Cell, Table};
 use clap::Args;
@@ -44,9 +44,9 @@ pub(super) async fn run(args: &ObjectsArgs, plural: Plural, client: &Client, col
         None => client.get::<ServedList>(collection(path, namespace)).await?.items,
     };
     let mut out = io::stdout().lock();
-    let format = args.output.output;
+    let format = &args.output.output;
     if !format.is_table() {
-        write_objects(&mut out, format, singular, &items, args.name.is_some())?;
+        args.output.writer().write(&mut out, singular, &items, args.name.is_some())?;
         return Ok(ExitCode::SUCCESS);
     }
     if items.is_empty() {
@@ -58,12 +58,12 @@ pub(super) async fn run(args: &ObjectsArgs, plural: Plural, client: &Client, col
         Plural::ConfigMaps => &["DATA", "SOURCE"][..],
         Plural::Secrets => &["TYPE", "DATA", "SOURCE"],
     });
-    if format == OutputFormat::Wide {
+    if format.is_wide() {
         headings.push("KEYS");
     }
     let table = Table::new(headings, color);
     let mut table = if args.output.no_headers { table.without_headings() } else { table };
-    let rows: Vec<_> = items.iter().map(|item| row(item, plural, format == OutputFormat::Wide)).collect();
+    let rows: Vec<_> = items.iter().map(|item| row(item, plural, format.is_wide())).collect();
     table.write(&mut out, &rows)?;
     Ok(ExitCode::SUCCESS)
 }

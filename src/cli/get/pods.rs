@@ -2,7 +2,7 @@
 
 use super::OutputArgs;
 use crate::client::{Client, ClientError};
-use crate::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::output::{ObjectWriter, OutputFormat, say_nothing_found};
 use crate::pods::{NamespaceArgs, ServedList, ServedPod, collection, find, name_of, namespace_of, source_of};
 use crate::table::{Cell, Style, Table};
 use crate::watch::{WatchEvent, watch};
@@ -70,6 +70,7 @@ struct PodPrinter {
     with_namespace: bool,
     single: bool,
     table: Table,
+    writer: ObjectWriter,
 }
 
 impl PodPrinter {
@@ -81,12 +82,18 @@ impl PodPrinter {
         if with_namespace {
             headings.insert(0, "NAMESPACE");
         }
-        if args.output.output == OutputFormat::Wide {
+        if args.output.output.is_wide() {
             headings.extend(["IP", "NODE", "SOURCE", "IMAGE"]);
         }
         let table = Table::new(headings, color);
         let table = if args.output.no_headers { table.without_headings() } else { table };
-        Self { format: args.output.output, with_namespace, single: args.name.is_some(), table }
+        Self {
+            format: args.output.output.clone(),
+            with_namespace,
+            single: args.name.is_some(),
+            table,
+            writer: args.output.writer(),
+        }
     }
 
     fn print(&mut self, pods: &[ServedPod]) -> anyhow::Result<()> {
@@ -99,7 +106,7 @@ impl PodPrinter {
             }
         } else {
             let values: Vec<_> = pods.iter().map(|served| served.value.clone()).collect();
-            write_objects(&mut out, self.format, "pod", &values, self.single)?;
+            self.writer.write(&mut out, "pod", &values, self.single)?;
         }
         Ok(out.flush()?)
     }
@@ -122,7 +129,7 @@ impl PodPrinter {
         if self.with_namespace {
             cells.insert(0, namespace_of(pod).into());
         }
-        if self.format == OutputFormat::Wide {
+        if self.format.is_wide() {
             let or_none = |value: Option<&str>| value.filter(|value| !value.is_empty()).unwrap_or("<none>").to_owned();
             let spec = pod.spec.as_ref();
             let images: Vec<_> =

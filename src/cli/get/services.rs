@@ -2,7 +2,7 @@
 
 use super::OutputArgs;
 use crate::client::{Client, Target};
-use crate::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::output::say_nothing_found;
 use crate::pods::{NamespaceArgs, ServedList};
 use crate::table::{Cell, Table};
 use clap::Args;
@@ -42,16 +42,16 @@ pub(super) async fn run(args: &ServicesArgs, plural: Plural, client: &Client, co
         (None, None) => client.get::<ServedList>(Target::new(group, &[path])).await?.items,
     };
     let mut out = io::stdout().lock();
-    let format = args.output.output;
+    let format = &args.output.output;
     if !format.is_table() {
-        write_objects(&mut out, format, singular, &items, args.name.is_some())?;
+        args.output.writer().write(&mut out, singular, &items, args.name.is_some())?;
         return Ok(ExitCode::SUCCESS);
     }
     if items.is_empty() {
         say_nothing_found(namespace)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let is_wide = format == OutputFormat::Wide;
+    let is_wide = format.is_wide();
     let mut headings = vec!["NAMESPACE", "NAME"];
     headings.extend(match plural {
         Plural::Services => &["TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"][..],

@@ -3,7 +3,7 @@
 use super::OutputArgs;
 use crate::client::{Client, ClientError, OWN, Target};
 use crate::fold::{fold, terminal_width};
-use crate::output::{OutputFormat, say_nothing_found, write_objects};
+use crate::output::say_nothing_found;
 use crate::pods::ServedList;
 use crate::printable::printable;
 use crate::table::{Cell, Style, Table};
@@ -30,9 +30,9 @@ pub(super) async fn run(args: &SourcesArgs, client: &Client, color: bool) -> any
         None => client.get::<ServedList>(Target::new(OWN, &["sources"])).await?.items,
     };
     let mut out = io::stdout().lock();
-    let format = args.output.output;
+    let format = &args.output.output;
     if !format.is_table() {
-        write_objects(&mut out, format, "source", &items, args.name.is_some())?;
+        args.output.writer().write(&mut out, "source", &items, args.name.is_some())?;
         return Ok(ExitCode::SUCCESS);
     }
     if items.is_empty() {
@@ -42,13 +42,13 @@ pub(super) async fn run(args: &SourcesArgs, client: &Client, color: bool) -> any
     let typed: Result<Vec<SourceObject>, _> = items.into_iter().map(serde_json::from_value).collect();
     let typed = typed.map_err(|source| ClientError::NotUnderstood { source })?;
     let mut headings = vec!["NAME", "KIND", "REVISION", "PODS", "REJECTED", "CONTACT", "CHANGED", "STATUS"];
-    if format == OutputFormat::Wide {
+    if format.is_wide() {
         headings.extend(["FETCHED", "ACCEPTED", "APPLIED", "LOCATION"]);
     }
     let table = Table::new(headings, color);
     let mut table = if args.output.no_headers { table.without_headings() } else { table };
     let now = Timestamp::now();
-    let rows: Vec<_> = typed.iter().map(|source| row(source, format == OutputFormat::Wide, now)).collect();
+    let rows: Vec<_> = typed.iter().map(|source| row(source, format.is_wide(), now)).collect();
     table.write(&mut out, &rows)?;
     // Beside the table: an error is longer than a line.
     for source in &typed {

@@ -29,6 +29,19 @@ pub(super) enum Change {
     Keep,
 }
 
+impl Change {
+    /// In one word.
+    pub(super) const fn word(&self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Recreate => "recreate",
+            Self::Remove => "remove",
+            Self::Keep => "keep",
+        }
+    }
+}
+
 /// One pod of the forecast.
 #[derive(Debug)]
 pub(super) struct PodChange {

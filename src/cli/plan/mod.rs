@@ -6,6 +6,7 @@
 mod change;
 mod host;
 
+use super::output::Form;
 use super::tree::{named_source, prepared, read_source, root_of, source_at};
 use super::{Context, EXIT_FAILED};
 use anyhow::Context as _;
@@ -25,6 +26,7 @@ use podstead_store::{Accepted, CheckContext, Set, UndeltaStore, relocate};
 use podstead_sys_async::clock::Clock;
 use podstead_worker::backoff::BackoffPolicy;
 use podstead_worker::definition::DefinitionContext;
+use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -46,6 +48,9 @@ pub(super) struct PlanArgs {
     /// Also show pods that would not change
     #[arg(short, long)]
     verbose: bool,
+    /// Output format
+    #[arg(short, long, value_name = "FORM", default_value = "text")]
+    output: Form,
 }
 
 pub(super) fn run(args: &PlanArgs, context: &Context) -> anyhow::Result<ExitCode> {
@@ -65,7 +70,10 @@ pub(super) fn run(args: &PlanArgs, context: &Context) -> anyhow::Result<ExitCode
         writeln!(err, "{conflict}")?;
     }
     let mut out = std::io::stdout().lock();
-    show(&mut out, &changes, args.verbose)?;
+    match &args.output {
+        Form::Text => show(&mut out, &changes, args.verbose)?,
+        Form::Structured(form) => form.write(&mut out, &json(&changes, args.verbose), "pods")?,
+    }
     let is_change = changes.iter().any(|pod| pod.change != Change::Keep);
     Ok(if is_change || is_refused { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
 }
@@ -176,17 +184,31 @@ fn merge(pods: &[HostPod], config: &Config, workloads: &mut Preview, now: Timest
     Ok(merge)
 }
 
+/// The same as the text says, for programs.
+fn json(changes: &[PodChange], verbose: bool) -> Value {
+    let shown = changes.iter().filter(|pod| verbose || pod.change != Change::Keep);
+    let pods = shown.map(|PodChange { full_name, origin, change, actions, missing }| {
+        let actions: Vec<String> = actions.iter().map(ToString::to_string).collect();
+        json!({
+            "namespace": full_name.namespace, "name": full_name.name, "origin": origin, "change": change.word(),
+            "actions": actions, "waitsFor": missing,
+        })
+    });
+    json!({"apiVersion": "podstead.dev/v1alpha1", "kind": "Plan", "pods": pods.collect::<Vec<_>>()})
+}
+
 fn show(out: &mut impl Write, changes: &[PodChange], verbose: bool) -> anyhow::Result<()> {
     let count = |change: Change| changes.iter().filter(|pod| pod.change == change).count();
     for pod in changes {
-        let (mark, word) = match pod.change {
-            Change::Create => ('+', "create"),
-            Change::Update => ('~', "update"),
-            Change::Recreate => ('±', "recreate"),
-            Change::Remove => ('-', "remove"),
-            Change::Keep if verbose => ('=', "keep"),
+        let mark = match pod.change {
+            Change::Create => '+',
+            Change::Update => '~',
+            Change::Recreate => '±',
+            Change::Remove => '-',
+            Change::Keep if verbose => '=',
             Change::Keep => continue,
         };
+        let word = pod.change.word();
         writeln!(out, "{mark} {word} pod {}/{} ({})", pod.full_name.namespace, pod.full_name.name, pod.origin)?;
         for action in &pod.actions {
             writeln!(out, "    {action}")?;

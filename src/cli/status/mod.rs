@@ -8,11 +8,12 @@ use super::client::{Client, OWN, Target};
 use super::doctor::finding::Finding;
 use super::doctor::host_troubles;
 use super::fold::{fold, terminal_width};
+use super::output::Form;
 use super::pods::{PodNamespaceArgs, ServedList, list, source_of};
 use super::trouble::gather;
 use super::workloads::{list_all, metadata, pods_meant};
 use super::{Context, EXIT_FAILED};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use podstead_api::{DaemonObject, DaemonPaths, SourceObject};
@@ -31,7 +32,7 @@ pub(super) struct StatusArgs {
     #[command(flatten)]
     namespace: PodNamespaceArgs,
     /// Output format
-    #[arg(short, long, value_name = "FORM", value_enum, default_value_t)]
+    #[arg(short, long, value_name = "FORM", default_value = "text")]
     output: Form,
     /// Show it again whenever it changes, until interrupted
     #[arg(short, long, conflicts_with = "exit_code")]
@@ -39,15 +40,6 @@ pub(super) struct StatusArgs {
     /// Exit with 1 if there is a problem
     #[arg(long)]
     exit_code: bool,
-}
-
-/// `--output`.
-// Not documented one by one: that would be a paragraph in every help.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Form {
-    #[default]
-    Text,
-    Json,
 }
 
 /// Time between two looks of `--watch`.
@@ -68,10 +60,11 @@ pub(super) fn run(args: &StatusArgs, context: &Context) -> anyhow::Result<ExitCo
         loop {
             let report = ask(args, &client, &mut host).await?;
             let now = Timestamp::now();
-            let text = match args.output {
-                Form::Text => fold(&report.text(now, color), terminal_width()).into_owned(),
-                Form::Json => format!("{}\n", serde_json::to_string_pretty(&json::json(&report, now))?),
-            };
+            let mut text = Vec::new();
+            match &args.output {
+                Form::Text => text.extend_from_slice(fold(&report.text(now, color), terminal_width()).as_bytes()),
+                Form::Structured(form) => form.write(&mut text, &json::json(&report, now), "pods")?,
+            }
             // Durations change each second; another look at the same state is no change.
             let state = json::state(&report);
             if state != last {
@@ -86,13 +79,13 @@ pub(super) fn run(args: &StatusArgs, context: &Context) -> anyhow::Result<ExitCo
     })
 }
 
-fn write(is_watched: bool, text: &str) -> io::Result<()> {
+fn write(is_watched: bool, text: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if is_watched && io::stdout().is_terminal() {
         // Back to the top of the screen, which is cleared.
         write!(out, "\x1b[H\x1b[2J")?;
     }
-    out.write_all(text.as_bytes())?;
+    out.write_all(text)?;
     out.flush()
 }
 

@@ -18,6 +18,23 @@ Data is written to standard output, all messages to standard error. Exit codes:
 
 `exec` and `attach` exit with the exit code of the process.
 
+## Output formats
+
+`-o` of commands that list objects takes these; commands that write sentences have `text` instead of `table`, `wide` and `name`.
+
+| format | output |
+|---|---|
+| `table`, `wide` | columns for people, and more of them |
+| `name` | a line with `TYPE/NAME` for each object |
+| `json`, `yaml` | the objects as the API has them |
+| `jsonpath=TEMPLATE`, `jsonpath-file=FILE` | text by a JSONPath template, such as `'{range .items[*]}{.metadata.name}{\"\\n\"}{end}'` |
+| `custom-columns=HEADING:PATH,...`, `custom-columns-file=FILE` | a table with these columns, such as `NAME:.metadata.name,IP:.status.podIP` |
+
+Templates are those of kubectl: fields, `[0]`, `[1:3]`, `[*]`, `['a','b']`, `..`, filters such as `[?(@.type=='Ready')]`, `range` and `end`, and quoted
+text. Missing fields are empty. A path alone may stand without braces: `-o jsonpath=.status.podIP`. Several objects are in `.items`, as with
+`-o json`. `custom-columns` has a row for each object; of `status` for each pod, of `doctor` for each finding, of `history` for each revision, of
+`plan` for each pod. Templates may have 64 KiB.
+
 Each subcommand has a manual page, such as `man podstead-get-pods`. `podstead completion` prints completion scripts for bash, zsh and fish. This page is
 generated from the code with `UPDATE=1 cargo test --test cli reference`.
 ";

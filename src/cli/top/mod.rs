@@ -1,7 +1,10 @@
 //! `podstead top`: what pods use now.
 
+mod objects;
+
 use super::Context;
 use super::client::{Client, ClientError, OWN, Target};
+use super::output::{ObjectWriter, OutputFormat};
 use super::pod_name;
 use super::pods::{NamespaceArgs, list};
 use super::table::{Cell, Style, Table};
@@ -43,6 +46,9 @@ enum Kind {
 
 #[derive(Debug, Args)]
 struct NodeArgs {
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: OutputFormat,
     /// Measure again and again until interrupted
     #[arg(short, long)]
     watch: bool,
@@ -63,6 +69,9 @@ struct PodsArgs {
     /// Column to sort by, the largest value first
     #[arg(long, value_enum, default_value_t)]
     sort_by: SortBy,
+    /// Output format
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    output: OutputFormat,
     /// Do not print the headings
     #[arg(long)]
     no_headers: bool,
@@ -166,12 +175,19 @@ async fn look(client: &Client) -> Result<Summary, ClientError> {
 async fn node(args: &NodeArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
     let mut first = look(client).await?;
     let mut table = Table::new(vec!["NAME", "CPU(cores)", "MEMORY(bytes)"], color);
+    let mut writer = ObjectWriter::new(&args.output, true);
     loop {
         tokio::time::sleep(BETWEEN).await;
         let second = look(client).await?;
         let (name, memory) = (second.node.node_name.clone(), second.node.memory.working_set_bytes);
-        let cells = vec![name.into(), cpu_cell(milli_cpu(&first.node.cpu, &second.node.cpu)), memory_cell(memory)];
-        table.write(&mut io::stdout().lock(), &[cells])?;
+        let cpu = milli_cpu(&first.node.cpu, &second.node.cpu);
+        let mut out = io::stdout().lock();
+        if args.output.is_table() {
+            table.write(&mut out, &[vec![name.into(), cpu_cell(cpu), memory_cell(memory)]])?;
+        } else {
+            writer.write(&mut out, "node", &[objects::of_node(&name, cpu, memory)], true)?;
+        }
+        out.flush()?;
         if !args.watch {
             return Ok(ExitCode::SUCCESS);
         }
@@ -189,6 +205,7 @@ async fn pods(args: &PodsArgs, client: &Client, color: bool) -> anyhow::Result<E
     if args.disk {
         return disk(args, client, meant.as_deref(), color).await;
     }
+    let mut writer = ObjectWriter::new(&args.output, !args.no_headers);
     let mut first = look(client).await?;
     loop {
         tokio::time::sleep(BETWEEN).await;
@@ -197,11 +214,16 @@ async fn pods(args: &PodsArgs, client: &Client, color: bool) -> anyhow::Result<E
         used.retain(|used| meant.as_ref().is_none_or(|uid| used.uid == *uid));
         used.retain(|used| namespace.is_none_or(|namespace| used.namespace == namespace));
         sort(&mut used, args.sort_by);
-        if args.watch && io::stdout().is_terminal() {
+        if args.watch && args.output.is_table() && io::stdout().is_terminal() {
             // Back to the top of the screen, which is cleared.
             write!(io::stdout(), "\x1b[H\x1b[2J")?;
         }
-        show(args, used, color)?;
+        if args.output.is_table() {
+            show(args, used, color)?;
+        } else {
+            let usages: Vec<_> = used.iter().map(objects::of_pod).collect();
+            writer.write(&mut io::stdout().lock(), "pod", &usages, args.name.is_some())?;
+        }
         if !args.watch {
             return Ok(ExitCode::SUCCESS);
         }
@@ -239,6 +261,12 @@ async fn disk(args: &PodsArgs, client: &Client, meant: Option<&str>, color: bool
         SortBy::Name => pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name))),
         SortBy::Cpu | SortBy::Memory | SortBy::Disk => pods.sort_by_key(|pod| std::cmp::Reverse(total(pod))),
     }
+    if !args.output.is_table() {
+        let sizes: Vec<_> = pods.iter().map(objects::of_disk).collect();
+        let mut writer = ObjectWriter::new(&args.output, !args.no_headers);
+        writer.write(&mut io::stdout().lock(), "pod", &sizes, args.name.is_some())?;
+        return say_whether_complete(is_complete);
+    }
     let with_namespace = shows_namespace(args, pods.iter().map(|pod| pod.namespace.as_str()));
     let mut headings = vec!["NAME", "DISK", "LAYERS", "VOLUMES", "LOGS"];
     if with_namespace {
@@ -251,6 +279,10 @@ async fn disk(args: &PodsArgs, client: &Client, meant: Option<&str>, color: bool
     };
     let rows: Vec<Vec<Cell>> = pods.iter().map(row).collect();
     table(args, headings, color).write(&mut io::stdout().lock(), &rows)?;
+    say_whether_complete(is_complete)
+}
+
+fn say_whether_complete(is_complete: bool) -> anyhow::Result<ExitCode> {
     if !is_complete {
         writeln!(io::stderr(), "there are too many files to count all of them: the sizes are lower bounds")?;
     }
