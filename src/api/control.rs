@@ -2,6 +2,7 @@
 //! pod, which restarts it.
 
 use super::Backend;
+use super::delete_options::DeleteOptions;
 use super::failure::ApiFailure;
 use super::pods::Pods;
 use super::published::PublishedPod;
@@ -13,6 +14,7 @@ use hyper::header::{HeaderValue, WARNING};
 use podstead_pod::DesiredPod;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Orders of operators on pods.
 #[async_trait]
@@ -23,6 +25,8 @@ pub trait PodControl: Send + Sync + fmt::Debug {
     async fn start(&self, pod: &DesiredPod) -> Result<(), PodControlError>;
     /// Replaces the pod by a new one; a pod of a workload gets the newest revision of its template. Durable when it returns.
     async fn restart(&self, pod: &DesiredPod) -> Result<(), PodControlError>;
+    /// Ends a pod that is not wanted any more after this time at most.
+    async fn end(&self, pod: &DesiredPod, grace: Duration) -> Result<(), PodControlError>;
 }
 
 /// Reason why an order was refused.
@@ -78,11 +82,12 @@ pub(super) async fn command(backend: &Backend, pods: &Pods, order: PodOrder, pat
 }
 
 /// Answers DELETE of a pod: it is restarted, since its manifest is there still, and the answer warns of that.
-pub(super) async fn delete(backend: &Backend, pod: &Arc<PublishedPod>, query: &Query) -> Answer {
-    let is_dry_run = query.get("dryRun").is_some_and(|value| !value.is_empty());
+pub(super) async fn delete(backend: &Backend, pod: &Arc<PublishedPod>, query: &Query, options: &DeleteOptions) -> Answer {
+    let is_dry_run = query.get("dryRun").is_some_and(|value| !value.is_empty()) || !options.dry_run.is_empty();
     if !is_dry_run {
         let name = &pod.desired.full_name.name;
         backend.pod_control.restart(&pod.desired).await.map_err(|error| refused(error, name))?;
+        hasten(backend, pod, options).await;
     }
     let mut response = respond::json_bytes(pod.json())?;
     let warning = warning(&pod.desired);
@@ -90,6 +95,16 @@ pub(super) async fn delete(backend: &Backend, pod: &Arc<PublishedPod>, query: &Q
         response.headers_mut().insert(WARNING, value);
     }
     Ok(response)
+}
+
+/// Lets a pod that is not wanted any more end in the time that a client gives it, if that is shorter than its own.
+pub(super) async fn hasten(backend: &Backend, pod: &PublishedPod, options: &DeleteOptions) {
+    if let Some(grace) = options.grace
+        && let Err(error) = backend.pod_control.end(&pod.desired, grace).await
+    {
+        // It has ended already, or ends in its own time.
+        tracing::debug!(pod = %pod.desired.full_name, %error, "the grace period of the request is not applied");
+    }
 }
 
 fn refused(error: PodControlError, pod: &str) -> ApiFailure {

@@ -49,6 +49,7 @@ pub(super) fn core_resources() -> Value {
         resource("pods/exec", "", "PodExecOptions", true, &["create", "get"], &[]),
         resource("pods/attach", "", "PodAttachOptions", true, &["create", "get"], &[]),
         resource("pods/portforward", "", "PodPortForwardOptions", true, &["create", "get"], &[]),
+        eviction(),
         in_all(resource("services", "service", "Service", true, READ, &["svc"])),
         resource("configmaps", "configmap", "ConfigMap", true, READ, &["cm"]),
         resource("secrets", "secret", "Secret", true, READ, &[]),
@@ -59,6 +60,13 @@ pub(super) fn core_resources() -> Value {
     ];
     resources.extend(workloads(""));
     json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": resources})
+}
+
+/// Evictions are refused; without them `kubectl drain` deletes pods.
+fn eviction() -> Value {
+    let mut eviction = resource("pods/eviction", "", "Eviction", true, &["create"], &[]);
+    (eviction["group"], eviction["version"]) = (json!("policy"), json!("v1"));
+    eviction
 }
 
 fn group_versions(name: &str, version: &str) -> Value {

@@ -15,7 +15,7 @@ use super::table::IncludeObject;
 use super::workloads::{self, Workloads};
 use super::{
     Backend, claims, control, credentials, discovery, exec, forward, images, log, metrics, openapi, own, reviews, revisions, sync,
-    write,
+    unserved, write,
 };
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, header};
@@ -52,7 +52,7 @@ pub(super) async fn answer(
             }
             answered
         }
-        None => Err(ApiFailure::no_such_path(uri.path())),
+        None => Err(unserved::no_such_path(uri.path())),
     };
     let response = answered.unwrap_or_else(|failure| respond::failure(&failure));
     tracing::debug!(peer = %caller, %method, path = uri.path(), code = response.status().as_u16(), "answered");
@@ -119,10 +119,9 @@ async fn respond_to(backend: &Backend, asked: Asked<'_>, route: Route, request: 
     let path = path.as_str();
     let form = wants_table(request.headers(), &query);
     let pods = Arc::new(Pods(Arc::clone(&backend.published)));
-    let workloads = |kind| Arc::new(Workloads::new(Arc::clone(&backend.published), kind));
     let method = request.method().clone();
-    if let Some(writable) = write::is_write(backend, &route, &method) {
-        return write::write(backend, peer, &writable, &route, &query, request).await;
+    if write::is_write(&route, &method) {
+        return write::write(backend, peer, &route, &query, request).await;
     }
     match (route, &method) {
         (Route::PodExec(pod), &(Method::GET | Method::POST)) => {
@@ -134,17 +133,7 @@ async fn respond_to(backend: &Backend, asked: Asked<'_>, route: Route, request: 
         (Route::PodPortForward(pod), &(Method::GET | Method::POST)) => {
             forward::forward(backend, peer, &*pods.find(&pod)?, &query, request).await
         }
-        (Route::Pods(_), &Method::POST) => Err(pods.refuse_creation()),
-        (Route::Pod(pod), &Method::DELETE) => control::delete(backend, &pods.find(&pod)?, &query).await,
         (Route::PodCommand(order, pod), &Method::POST) => control::command(backend, &pods, order, &pod).await,
-        (Route::Pod(pod), &(Method::PUT | Method::PATCH)) => Err(pods.refuse_change(&pod)),
-        (Route::Workloads(kind, _), &Method::POST) => Err(workloads(kind).refuse_creation()),
-        (Route::Workload(kind, path), &(Method::DELETE | Method::PUT | Method::PATCH)) => {
-            // For the words of the refusal only: a body that cannot be read is as good as none.
-            let body = read_body(request.into_body()).await.ok().and_then(|body| serde_json::from_slice(&body).ok());
-            Err(workloads(kind).refuse_change(&path, body.as_ref()))
-        }
-        (Route::WorkloadScale(kind, path), &(Method::PUT | Method::PATCH)) => Err(workloads(kind).refuse_scaling(&path)),
         (Route::Review(review, version), &Method::POST) => {
             let content_type = content_type(&request);
             let body = read_body(request.into_body()).await?;
@@ -180,7 +169,7 @@ async fn respond_to(backend: &Backend, asked: Asked<'_>, route: Route, request: 
             let answer = read(backend, route, path, &query, form).await?;
             write::with_applied(answer, applied).await
         }
-        (_, _) => Err(not_allowed(&method, path)),
+        (_, _) => Err(unserved::not_allowed(&method, path)),
     }
 }
 
@@ -261,6 +250,7 @@ pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Qu
         | Route::PodExec(_)
         | Route::PodAttach(_)
         | Route::PodPortForward(_)
+        | Route::PodEviction(_)
         | Route::CronJobRun(_)
         | Route::PodCommand(..)
         | Route::Review(..)
@@ -275,7 +265,7 @@ pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Qu
         | Route::ImagePull
         | Route::ImageImport
         | Route::ImagePrune
-        | Route::ImagePin => Err(not_allowed(&Method::GET, path)),
+        | Route::ImagePin => Err(unserved::not_allowed(&Method::GET, path)),
     }
 }
 
@@ -283,10 +273,6 @@ pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Qu
 fn content_type(request: &Request<Incoming>) -> String {
     let value = request.headers().get(header::CONTENT_TYPE);
     value.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
-}
-
-fn not_allowed(method: &Method, path: &str) -> ApiFailure {
-    ApiFailure::method_not_allowed(format!("method {method} is not allowed on {path}"))
 }
 
 async fn list_or_watch<C: Collection>(

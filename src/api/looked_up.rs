@@ -126,7 +126,7 @@ impl LookedUp {
         let found = self.journal().get(&key).or_else(|| {
             // One that nothing is in yet: it need not be made before it is used.
             let is_free = self.kind == LookedUpKind::Namespace && namespaces::is_valid(&key.name);
-            let free = || namespaces::namespace(&self.backend, &key.name, BTreeMap::new());
+            let free = || namespaces::namespace(&self.backend, &key.name, None);
             is_free.then(|| Arc::new(PublishedObject::new(key.clone(), &free(), self.journal().version())))
         });
         found.ok_or_else(|| {

@@ -1,15 +1,18 @@
-//! Namespaces: those in use. Nothing has to be created before it is used, so that any valid name is one.
+//! Namespaces: those in use, and those that a source has an object of, for its labels. Nothing has to be created before it is used, so that any valid
+//! name is one.
 
 use super::Backend;
 use super::objects::stable_uid;
+use super::published::SOURCE_ANNOTATION;
 use super::show::age_since;
 use super::table::Column;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
 use podstead_pod::objects::{NetworkObject, Object, ObjectKind, ObjectName, Objects};
 use podstead_pod::{DEFAULT_NAMESPACE, SourceId};
 use podstead_workload::object::WorkloadKind;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Columns of namespaces.
 pub(super) const COLUMNS: &[Column] =
@@ -26,41 +29,56 @@ pub(super) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 
 /// Namespaces of everything that is published.
 pub(super) fn shown(backend: &Backend, objects: &Objects) -> Vec<Value> {
-    let mut found: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::from([(DEFAULT_NAMESPACE.to_owned(), BTreeMap::new())]);
-    for pod in backend.published.pods().list().1 {
-        found.entry(pod.desired.full_name.namespace.clone()).or_default();
-    }
-    for kind in WorkloadKind::ALL {
-        for workload in backend.published.workloads(kind).list().1 {
-            found.entry(workload.key.namespace.clone()).or_default();
-        }
-    }
+    let mut found = in_use(backend, objects);
+    found.insert(DEFAULT_NAMESPACE.to_owned());
+    let bare = found.into_iter().map(|name| (name.clone(), namespace(backend, &name, None)));
+    let mut found: BTreeMap<String, Value> = bare.collect();
     for (name, held) in objects.iter() {
-        if let Object::Network(object) = &held.object
-            && let NetworkObject::Namespace(namespace) = &**object
-        {
-            let labels = namespace.metadata.labels.clone().unwrap_or_default();
-            found.insert(name.name.clone(), labels);
-        } else {
-            found.entry(name.namespace.clone()).or_default();
+        if let Some(object) = namespace_object(&held.object) {
+            found.insert(name.name.clone(), namespace(backend, &name.name, Some((&held.source, object))));
         }
     }
-    found.into_iter().map(|(name, labels)| namespace(backend, &name, labels)).collect()
+    found.into_values().collect()
 }
 
-/// One namespace; `labels` are those of its object, if a source has one.
-pub(super) fn namespace(backend: &Backend, name: &str, mut labels: BTreeMap<String, String>) -> Value {
+/// Namespaces that something is in.
+pub(super) fn in_use(backend: &Backend, objects: &Objects) -> BTreeSet<String> {
+    let pods = backend.published.pods().list().1.into_iter().map(|pod| pod.desired.full_name.namespace.clone());
+    let of_kind = |kind| backend.published.workloads(kind).list().1.into_iter().map(|workload| workload.key.namespace.clone());
+    let beside = objects.iter().filter(|(_, held)| namespace_object(&held.object).is_none());
+    pods.chain(WorkloadKind::ALL.into_iter().flat_map(of_kind)).chain(beside.map(|(name, _)| name.namespace.clone())).collect()
+}
+
+fn namespace_object(object: &Object) -> Option<&Namespace> {
+    let Object::Network(object) = object else { return None };
+    match &**object {
+        NetworkObject::Namespace(namespace) => Some(namespace),
+        NetworkObject::Service(_) | NetworkObject::EndpointSlice(_) | NetworkObject::NetworkPolicy(_) => None,
+    }
+}
+
+/// One namespace; `object` is the one that a source has, if there is one.
+pub(super) fn namespace(backend: &Backend, name: &str, object: Option<(&SourceId, &Namespace)>) -> Value {
+    let labels = object.and_then(|(_, object)| object.metadata.labels.clone());
+    let mut labels = labels.unwrap_or_default();
     labels.insert(NAME_LABEL.to_owned(), name.to_owned());
-    // Of no kind of the view: only the name counts.
+    // Of no kind of the view: only source and name count.
     let identity = ObjectName { kind: ObjectKind::ConfigMap, namespace: "/namespaces".to_owned(), name: name.to_owned() };
-    let uid = stable_uid(&SourceId::new(""), &identity);
-    json!({
+    let no_source = SourceId::new("");
+    let uid = stable_uid(object.map_or(&no_source, |(source, _)| source), &identity);
+    let mut shown = json!({
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {"name": name, "uid": uid, "creationTimestamp": backend.started_at, "labels": labels},
         "spec": {},
         "status": {"phase": "Active"},
-    })
+    });
+    if let Some((source, object)) = object {
+        let mut annotations = object.metadata.annotations.clone().unwrap_or_default();
+        annotations.insert(SOURCE_ANNOTATION.to_owned(), source.to_string());
+        shown["metadata"]["annotations"] = json!(annotations);
+    }
+    shown
 }
 
 /// Reports whether a name is one that a namespace can have.

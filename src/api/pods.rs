@@ -63,11 +63,6 @@ impl Pods {
             Err(not_found) => not_found,
         }
     }
-
-    /// Error for creating a pod: names the sources.
-    pub(super) fn refuse_creation(&self) -> ApiFailure {
-        self.0.refuse_creation("pods")
-    }
 }
 
 impl Published {

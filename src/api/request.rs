@@ -91,6 +91,11 @@ pub(super) fn wants_table(headers: &HeaderMap, query: &Query) -> Option<IncludeO
     table.then(|| IncludeObject::parse(query.get("includeObject")))
 }
 
+/// Reports whether a content type is Kubernetes' protobuf.
+pub(super) fn is_protobuf(content_type: &str) -> bool {
+    content_type.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/vnd.kubernetes.protobuf"))
+}
+
 /// Reads a request's body within limits of size and time.
 pub(super) async fn read_body(body: Incoming) -> Result<Bytes, ApiFailure> {
     read_body_up_to(body, MAX_BODY_BYTES).await

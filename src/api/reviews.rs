@@ -2,10 +2,12 @@
 
 use super::access::{Attributes, Caller, Grants, Need, Verb};
 use super::failure::ApiFailure;
-use super::protobuf::{self, Kind, Message};
+use super::request::is_protobuf;
 use super::respond::{self, Answer};
 use super::{Backend, dispatch};
 use bytes::Bytes;
+use podstead_manifest::protobuf;
+use podstead_manifest::schema::{Struct, table};
 use podstead_settings::Role;
 use serde_json::{Value, json};
 
@@ -51,34 +53,14 @@ impl Review {
         }
     }
 
-    const fn message(self) -> &'static Message {
+    const fn structure(self) -> &'static Struct {
         match self {
-            Self::Access => &ACCESS_REVIEW,
-            Self::Rules => &RULES_REVIEW,
-            Self::Oneself => &REVIEW,
+            Self::Access => &table::SELF_SUBJECT_ACCESS_REVIEW,
+            Self::Rules => &table::SELF_SUBJECT_RULES_REVIEW,
+            Self::Oneself => &table::SELF_SUBJECT_REVIEW,
         }
     }
 }
-
-// Numbers of `k8s.io/api/authorization/v1/generated.proto`.
-static RESOURCE_ATTRIBUTES: Message = Message(&[
-    (1, "namespace", Kind::Text),
-    (2, "verb", Kind::Text),
-    (3, "group", Kind::Text),
-    (4, "version", Kind::Text),
-    (5, "resource", Kind::Text),
-    (6, "subresource", Kind::Text),
-    (7, "name", Kind::Text),
-]);
-static PATH_ATTRIBUTES: Message = Message(&[(1, "path", Kind::Text), (2, "verb", Kind::Text)]);
-static ACCESS_SPEC: Message = Message(&[
-    (1, "resourceAttributes", Kind::Message(&RESOURCE_ATTRIBUTES)),
-    (2, "nonResourceAttributes", Kind::Message(&PATH_ATTRIBUTES)),
-]);
-static ACCESS_REVIEW: Message = Message(&[(2, "spec", Kind::Message(&ACCESS_SPEC))]);
-static RULES_SPEC: Message = Message(&[(1, "namespace", Kind::Text)]);
-static RULES_REVIEW: Message = Message(&[(2, "spec", Kind::Message(&RULES_SPEC))]);
-static REVIEW: Message = Message(&[]);
 
 /// Answers a review. `content_type` is that of the body.
 pub(super) fn review(
@@ -90,8 +72,8 @@ pub(super) fn review(
     body: &Bytes,
 ) -> Answer {
     let unread = |error: &dyn std::fmt::Display| ApiFailure::bad_request(format!("invalid request body: {error}"));
-    let asked = if protobuf::is_protobuf(content_type) {
-        protobuf::read(body, review.message()).map_err(|error| unread(&error))?
+    let asked = if is_protobuf(content_type) {
+        protobuf::read(body, review.structure()).map_err(|error| unread(&error))?
     } else {
         serde_json::from_slice(body).map_err(|error| unread(&error))?
     };

@@ -73,6 +73,8 @@ pub(super) enum Route {
     PodAttach(PodPath),
     /// `portforward` of a pod.
     PodPortForward(PodPath),
+    /// `eviction` of a pod.
+    PodEviction(PodPath),
     /// Workloads of one kind, of one namespace or of all.
     Workloads(WorkloadKind, Option<String>),
     /// One workload; also its subresource `status`.
@@ -303,6 +305,7 @@ impl Route {
                     ["exec"] => Some(Self::PodExec(pod)),
                     ["attach"] => Some(Self::PodAttach(pod)),
                     ["portforward"] => Some(Self::PodPortForward(pod)),
+                    ["eviction"] => Some(Self::PodEviction(pod)),
                     _ => None,
                 }
             }

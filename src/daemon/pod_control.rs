@@ -6,6 +6,7 @@ use podstead_expand::{ExpandHandle, owner};
 use podstead_mux::MuxHandle;
 use podstead_pod::DesiredPod;
 use podstead_worker::halt::{Command, Order, OrderError};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// Handles of the stages.
@@ -56,5 +57,9 @@ impl PodControl for Control {
         }
         self.mux.recreate(pod.uid.clone()).await;
         Ok(())
+    }
+
+    async fn end(&self, pod: &DesiredPod, grace: Duration) -> Result<(), PodControlError> {
+        self.order(pod, Order::End(grace)).await
     }
 }

@@ -26,6 +26,7 @@ mod patch;
 mod places;
 pub mod positions;
 pub mod problem;
+pub mod protobuf;
 pub mod schema;
 mod sealed;
 pub mod sops;

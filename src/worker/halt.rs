@@ -9,6 +9,7 @@ use podstead_pod::PodUid;
 use podstead_telemetry::error_chain;
 use podstead_telemetry::events::EventType;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Order of an operator.
@@ -20,6 +21,8 @@ pub enum Order {
     Start,
     /// Record that this incarnation is to be replaced, so that the next daemon replaces it if this one ends before.
     Replace,
+    /// End this incarnation, which is not wanted any more, after this time at most. An end under way can only come closer.
+    End(Duration),
 }
 
 /// Reason why an order was not carried out.
@@ -58,6 +61,7 @@ impl PodWorker {
                 Order::Stop => self.halt(services).await,
                 Order::Start => self.start(services).await,
                 Order::Replace => self.record_replacement(services).await,
+                Order::End(grace) => self.end(services, grace).await,
             };
             // The operator may have gone.
             answer.send(result).ok();
@@ -98,6 +102,12 @@ impl PodWorker {
         let mut record = self.record.clone();
         record.is_removed = true;
         self.write_record(services, record).await
+    }
+
+    async fn end(&mut self, services: &Arc<Services>, grace: Duration) -> Result<(), OrderError> {
+        self.record_replacement(services).await?;
+        self.phase.remove(grace, services.clock.now().moment);
+        Ok(())
     }
 
     /// Writes the record with this halt. If that fails, the record in memory stays as it was.

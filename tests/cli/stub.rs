@@ -26,6 +26,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, watch};
 
 /// Holds back three pods of the source `held`.
@@ -392,5 +393,9 @@ impl PodControl for StubOrders {
 
     async fn restart(&self, pod: &DesiredPod) -> Result<(), PodControlError> {
         self.record("restart", pod)
+    }
+
+    async fn end(&self, pod: &DesiredPod, grace: Duration) -> Result<(), PodControlError> {
+        self.record(&format!("end in {} s", grace.as_secs()), pod)
     }
 }

@@ -1,10 +1,14 @@
 //! `src/manifest/schema/table.rs` is what k8s-openapi's schema says. `UPDATE=1` writes it.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use k8s_openapi::api::authorization::v1::{SelfSubjectAccessReview, SelfSubjectRulesReview};
+use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Pod, ReplicationController, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::policy::v1::Eviction;
 use k8s_openapi::schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -49,6 +53,12 @@ fn table() -> String {
     add::<EndpointSlice>("EndpointSlice", &mut structures);
     add::<Namespace>("Namespace", &mut structures);
     add::<NetworkPolicy>("NetworkPolicy", &mut structures);
+    // Not in manifests: bodies of requests.
+    add::<Eviction>("Eviction", &mut structures);
+    add::<Scale>("Scale", &mut structures);
+    add::<SelfSubjectAccessReview>("SelfSubjectAccessReview", &mut structures);
+    add::<SelfSubjectRulesReview>("SelfSubjectRulesReview", &mut structures);
+    add::<SelfSubjectReview>("SelfSubjectReview", &mut structures);
     let mut text = HEAD.to_owned();
     for (name, schema) in &structures {
         let Some(properties) = schema["properties"].as_object() else { continue };

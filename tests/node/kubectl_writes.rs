@@ -1,11 +1,12 @@
 //! The real kubectl writes to a writable source of a real daemon. Skipped where there is no kubectl.
 
 use crate::support::{TestHost, eventually};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
@@ -57,7 +58,12 @@ impl Kubectl {
     }
 
     fn output(&self, arguments: &[&str], input: &str) -> Output {
-        let mut command = Command::new("kubectl");
+        self.output_of(Path::new("kubectl"), arguments, input)
+    }
+
+    /// Runs this kubectl.
+    fn output_of(&self, kubectl: &Path, arguments: &[&str], input: &str) -> Output {
+        let mut command = Command::new(kubectl);
         command.env("HOME", self.host.path("")).env_remove("KUBECONFIG");
         command.arg(format!("--server=http://{}", self.address)).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -88,6 +94,19 @@ impl Kubectl {
     fn file(&self, name: &str) -> String {
         let path = self.host.path("manifests").join(name);
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// The text of each file.
+    fn files(&self) -> BTreeMap<String, String> {
+        let entries =
+            fs::read_dir(self.host.path("manifests")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        entries.map(|name| (name.clone(), self.file(&name))).collect()
+    }
+
+    /// Names of the objects of a kind that have files.
+    fn names_of(&self, kind: &str) -> Vec<String> {
+        let ending = format!(".{kind}.yaml");
+        self.files().keys().filter_map(|file| file.strip_suffix(&ending)).map(str::to_owned).collect()
     }
 
     fn has_file(&self, name: &str) -> bool {
@@ -288,4 +307,135 @@ fn server_side_apply_knows_owners() {
     });
     let failure = kubectl.fail(&beta, &map("{k: four}"));
     assert!(failure.contains(r#"conflict with "file m.configmap.yaml": .data.k"#), "{failure}");
+}
+
+/// Every kubectl of this machine: the one in PATH, and those of the Google Cloud SDK, whose names end in their versions.
+fn every_kubectl() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir("/usr/lib/google-cloud-sdk/bin")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("kubectl.")))
+        .collect();
+    found.push("kubectl".into());
+    found
+}
+
+#[test]
+fn created_objects_are_the_same_files() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    let image = "--image=localhost/busybox:1";
+    let data = kubectl.host.path("data");
+    fs::write(&data, [0_u8, 0xff, 0xfe]).unwrap();
+    let from_file = format!("--from-file=k={}", data.display());
+    let commands: [&[&str]; 9] = [
+        &["create", "configmap", "settings", "--from-literal=a=b"],
+        &["create", "configmap", "binary", &from_file],
+        &["create", "secret", "generic", "words", "--from-literal=a=b"],
+        &["create", "namespace", "shop"],
+        &["create", "service", "clusterip", "front", "--tcp=80:8080"],
+        &["create", "deployment", "web", image, "--replicas=0", "--port=80", "--", "sleep", "1000"],
+        &["create", "job", "once", image, "--", "true"],
+        &["create", "cronjob", "nightly", image, "--schedule=0 0 1 1 *", "--", "true"],
+        &["run", "lone", image, "--restart=Never", "--", "true"],
+    ];
+    let kinds = ["configmap", "secret", "namespace", "service", "deployment", "job", "cronjob", "pod"];
+    let mut expected: Option<BTreeMap<String, String>> = None;
+    for program in every_kubectl() {
+        for arguments in commands {
+            let output = kubectl.output_of(&program, arguments, "");
+            assert!(output.status.success(), "{} {arguments:?}: {}", program.display(), text(&output.stderr));
+        }
+        let files = kubectl.files();
+        assert_eq!(files.len(), commands.len(), "{files:?}");
+        match &expected {
+            None => expected = Some(files),
+            Some(expected) => assert_eq!(files, *expected, "{}", program.display()),
+        }
+        for kind in kinds {
+            // The file of the namespace alone: something may be in it.
+            let names = kubectl.names_of(kind);
+            for name in names {
+                kubectl.run(&["delete", kind, &name, "--wait=false"], "");
+            }
+        }
+    }
+    let expected = expected.unwrap();
+    assert_eq!(expected["shop.namespace.yaml"], "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: shop\n");
+    assert!(expected["binary.configmap.yaml"].contains("AP/+"), "{expected:?}");
+    let deployment = &expected["web.deployment.yaml"];
+    assert!(deployment.contains("  replicas: 0\n") && deployment.contains("containerPort: 80\n"), "{deployment}");
+    assert!(!deployment.contains("strategy") && !deployment.contains("null"), "{deployment}");
+}
+
+#[test]
+fn job_of_cron_job_is_created() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    kubectl.run(&["create", "cronjob", "nightly", "--image=localhost/busybox:1", "--schedule=0 0 1 1 *", "--", "true"], "");
+    let told = kubectl.run(&["create", "job", "now", "--from=cronjob/nightly"], "");
+    assert!(told.contains("stays when its CronJob goes") && told.contains("job.batch/now created"), "{told}");
+    kubectl.run(&["wait", "--for=condition=Complete", "job/now", "--timeout=60s"], "");
+}
+
+#[test]
+fn namespace_has_labels_and_goes_when_empty() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    let labels = ["get", "ns", "shop", "-o", "jsonpath={.metadata.labels.team}"];
+    let manifest = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {team: one}}\n";
+    // One that nothing is in and that no file has: kubectl finds it, and patches it.
+    kubectl.apply(manifest);
+    assert_eq!(kubectl.run(&labels, ""), "one");
+    assert!(kubectl.apply(manifest).contains("unchanged"));
+    kubectl.run(&["label", "ns", "shop", "team=two", "--overwrite"], "");
+    assert!(kubectl.file("shop.namespace.yaml").contains("team: two"));
+    let failure = kubectl.fail(&["create", "ns", "shop"], "");
+    assert!(failure.contains("AlreadyExists") && failure.contains("shop.namespace.yaml:1"), "{failure}");
+    kubectl.run(&["-n", "shop", "create", "configmap", "m"], "");
+    let failure = kubectl.fail(&["delete", "ns", "shop"], "");
+    assert!(failure.contains("is in use") && kubectl.has_file("shop.namespace.yaml"), "{failure}");
+    kubectl.run(&["-n", "shop", "delete", "configmap", "m"], "");
+    kubectl.run(&["delete", "ns", "shop", "--timeout=30s"], "");
+    assert!(!kubectl.has_file("shop.namespace.yaml"));
+}
+
+#[test]
+fn deleted_pod_ends_in_the_time_given() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    let stubborn = pod("web", "one")
+        .replace("GracePeriodSeconds: 1", "GracePeriodSeconds: 600")
+        .replace("exec sleep 1000000", "trap : TERM; while true; do sleep 1; done");
+    kubectl.apply(&stubborn);
+    kubectl.run(&["wait", "--for=condition=Ready", "pod/web", "--timeout=60s"], "");
+    // kubectl waits until it is gone.
+    kubectl.run(&["delete", "pod", "web", "--grace-period=1", "--timeout=60s"], "");
+    assert!(kubectl.fail(&["get", "pod", "web"], "").contains("not found"));
+}
+
+#[test]
+fn what_one_host_cannot_do_is_told() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    kubectl.apply(&pod("web", "one"));
+    kubectl.run(&["create", "deployment", "shop", "--image=localhost/busybox:1", "--replicas=0"], "");
+    for program in every_kubectl() {
+        let is_old = program == Path::new("kubectl");
+        let told: [(&[&str], &str); 6] = [
+            (&["autoscale", "deployment", "shop", "--max=3"], "kubectl scale"),
+            (&["cordon", "edge-1"], "cannot be cordoned"),
+            (&["drain", "edge-1", "--force", "--timeout=30s"], "podstead stop stops"),
+            (&["create", "token", "default"], "podstead kubeconfig"),
+            (&["create", "serviceaccount", "a"], "podstead kubeconfig"),
+            (&["debug", "web", "--image=localhost/busybox:1"], "kubectl exec"),
+        ];
+        for (arguments, expected) in told {
+            // These came later.
+            if is_old && ["token", "debug"].iter().any(|new| arguments.contains(new)) {
+                continue;
+            }
+            let output = kubectl.output_of(&program, arguments, "");
+            // kubectl cordon has exit code 0 all the same.
+            assert!(text(&output.stderr).contains(expected), "{} {arguments:?}: {output:?}", program.display());
+        }
+    }
+    assert!(kubectl.has_file("web.pod.yaml"));
 }

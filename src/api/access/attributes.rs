@@ -165,6 +165,7 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         Route::PodExec(path) => ("", "pods", "exec", Place::Named(path)),
         Route::PodAttach(path) => ("", "pods", "attach", Place::Named(path)),
         Route::PodPortForward(path) => ("", "pods", "portforward", Place::Named(path)),
+        Route::PodEviction(path) => ("", "pods", "eviction", Place::Named(path)),
         Route::Workloads(kind, namespace) => {
             let names = workload_resource(*kind);
             (names.group, names.plural, "", of(namespace.as_ref()))

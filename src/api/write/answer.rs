@@ -23,7 +23,10 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// The object as a GET shows it; `None` where there is none.
 pub(super) async fn shown(backend: &Backend, target: &Target, name: &str) -> Option<Value> {
-    fetch(backend, target.read_route(name)).await
+    let shown = fetch(backend, target.read_route(name)).await?;
+    // Any namespace is shown, also one that no source has an object of.
+    let is_object = !target.is_global() || shown["metadata"]["annotations"][SOURCE_ANNOTATION].is_string();
+    is_object.then_some(shown)
 }
 
 async fn fetch(backend: &Backend, route: Route) -> Option<Value> {
@@ -46,7 +49,7 @@ pub(super) fn place(shown: &Value) -> Option<String> {
 /// The answer of a dry run.
 pub(super) fn planned(planned: &Planned, target: &Target, name: &str, shown: Option<&Value>) -> Answer {
     if planned.outcome == Outcome::Deleted {
-        return deleted(target, name);
+        return deleted(target, name, shown);
     }
     let object = match shown {
         // With status, versions and all else that the change leaves as it is.
@@ -58,9 +61,6 @@ pub(super) fn planned(planned: &Planned, target: &Target, name: &str, shown: Opt
 
 /// The answer when the source has accepted the change.
 pub(super) async fn written(backend: &Backend, planned: &Planned, target: &Target, name: &str) -> Answer {
-    if planned.outcome == Outcome::Deleted {
-        return deleted(target, name);
-    }
     let deadline = Instant::now() + SHOWN;
     let mut object = None;
     loop {

@@ -104,8 +104,9 @@ pub(super) fn store(backend: &Backend, source: &SourceId, key: &ObjectKey, recor
 
 /// The record of the object that a route reads, where it is one of the writable source.
 pub(crate) fn applied(backend: &Backend, route: &Route) -> Option<(SourceId, Record)> {
-    let target = Target::of(route).filter(|target| super::target::Part::Whole == target.part)?;
-    let source = backend.writable.borrow().as_ref()?.source.clone();
+    let writable = backend.writable.borrow().clone()?;
+    let target = Target::of(route, writable.check.namespace()).filter(|target| super::target::Part::Whole == target.part)?;
+    let source = writable.source.clone();
     let record = load(backend, &source, &target.key(target.name.as_deref()?))?;
     Some((source, record))
 }

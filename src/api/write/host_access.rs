@@ -59,7 +59,7 @@ mod tests {
 
     fn is_allowed(role: &str, before: &Value, after: &Value) -> bool {
         let path = PodPath { namespace: "shop".to_owned(), name: "web".to_owned() };
-        let target = Target::of(&Route::Pod(path)).unwrap();
+        let target = Target::of(&Route::Pod(path), "default").unwrap();
         authorize(&grants(role), "ann", &target, "web", &planned(before.clone(), after.clone())).is_ok()
     }
 

@@ -8,6 +8,7 @@ mod answer;
 mod applied;
 mod files;
 mod host_access;
+mod namespaces;
 mod plan;
 mod request;
 mod target;
@@ -16,17 +17,18 @@ pub(super) use applied::{applied, with_applied};
 
 use super::Backend;
 use super::access::Caller;
+use super::delete_options::DeleteOptions;
 use super::failure::ApiFailure;
 use super::request::{Query, read_body_up_to};
 use super::respond::{self, Answer};
-use super::route::Route;
+use super::route::{PodPath, Route};
 use super::{control, pods::Pods, workloads::Workloads};
 use files::Files;
 use hyper::body::Incoming;
 use hyper::{Method, Request, StatusCode, header};
 use plan::{Intent, Outcome, Planned};
 use podstead_artifact::CommitSummary;
-use podstead_pod::SourceId;
+use podstead_pod::{DEFAULT_NAMESPACE, SourceId};
 use podstead_store::CheckContext;
 use request::{Change, Options};
 use serde_json::{Value, json};
@@ -58,27 +60,20 @@ impl Writable {
     }
 }
 
-/// The writable source, if the request is one that may write to it.
-pub(super) fn is_write(backend: &Backend, route: &Route, method: &Method) -> Option<Arc<Writable>> {
-    let target = Target::of(route)?;
-    let is_write = match *method {
+/// Reports whether a request is one that a writable source could carry out.
+pub(super) fn is_write(route: &Route, method: &Method) -> bool {
+    Target::of(route, "").is_some_and(|target| match *method {
         Method::POST => target.name.is_none(),
         Method::PUT | Method::PATCH | Method::DELETE => target.name.is_some(),
         _ => false,
-    };
-    is_write.then(|| backend.writable.borrow().clone()).flatten()
+    })
 }
 
 /// Answers a request that writes.
-pub(super) async fn write(
-    backend: &Backend,
-    caller: &Caller,
-    writable: &Arc<Writable>,
-    route: &Route,
-    query: &Query,
-    request: Request<Incoming>,
-) -> Answer {
-    let Some(target) = Target::of(route) else { return Err(ApiFailure::no_such_path(request.uri().path())) };
+pub(super) async fn write(backend: &Backend, caller: &Caller, route: &Route, query: &Query, request: Request<Incoming>) -> Answer {
+    let writable = backend.writable.borrow().clone();
+    let namespace = writable.as_ref().map_or(DEFAULT_NAMESPACE, |writable| writable.check.namespace());
+    let Some(target) = Target::of(route, namespace) else { return Err(ApiFailure::no_such_path(request.uri().path())) };
     if request.uri().path().trim_end_matches('/').ends_with("/status") {
         return Err(ApiFailure::method_not_allowed("status is what this host observes: it cannot be written"));
     }
@@ -87,12 +82,21 @@ pub(super) async fn write(
         request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let agent = request.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let body = read_body_up_to(request.into_body(), MAX_BODY_BYTES).await?;
-    let options = Options::read(&method, query, &agent, &body)?;
-    let change = Change::read(&method, &content_type, &body, &target)?;
+    let Some(writable) = &writable else {
+        // For the words of the refusal, and for a DELETE, which restarts pods.
+        return refuse(backend, &target, &method, &content_type, &body, query).await;
+    };
+    let options = Options::read(&method, query, &agent, &content_type, &body)?;
+    let mut change = Change::read(&method, &content_type, &body, &target)?;
 
     let _turn = writable.turn.lock().await;
     let files = Files::read(writable).await?;
     let name = change.name(&target);
+    if target.is_global()
+        && let Some(name) = &name
+    {
+        change = namespaces::settle(backend, &target, name, change).await?;
+    }
     let is_known = name.as_ref().is_some_and(|name| files.find(&target.key(name)).is_some());
     let may_create = match (&change, &name) {
         (Change::Create(_), _) => true,
@@ -100,17 +104,18 @@ pub(super) async fn write(
         (_, _) => false,
     };
     if !is_known && !may_create {
-        return refuse(backend, &target, &method, &body, query).await;
+        return refuse(backend, &target, &method, &content_type, &body, query).await;
     }
     refuse_held(backend, writable)?;
     let name = name.ok_or_else(|| ApiFailure::bad_request("the object has neither metadata.name nor metadata.generateName"))?;
     let shown = answer::shown(backend, &target, &name).await;
-    if target.name.is_none()
+    if matches!(change, Change::Create(_))
         && let Some(shown) = &shown
         && files.find(&target.key(&name)).is_none()
     {
         return Err(exists_elsewhere(&target, &name, shown));
     }
+    let deletion = if let Change::Delete(options) = &change { Some(options.clone()) } else { None };
     let record = applied::load(backend, &writable.source, &target.key(&name));
     let intent = Intent { target: &target, name: &name, change, options: &options, shown: shown.as_ref(), record: record.as_ref() };
     let planned = plan::plan(&files, writable, &backend.node, intent)?;
@@ -120,6 +125,10 @@ pub(super) async fn write(
         return answer::planned(&planned, &target, &name, shown.as_ref());
     }
     commit(backend, caller, writable, &files, &target, &name, &options, &planned).await?;
+    if let Some(deletion) = &deletion {
+        end_pod(backend, &target, &name, shown.as_ref(), deletion).await;
+        return deleted(&target, &name, shown.as_ref());
+    }
     answer::written(backend, &planned, &target, &name).await
 }
 
@@ -189,12 +198,17 @@ fn exists_elsewhere(target: &Target, name: &str, shown: &Value) -> ApiFailure {
     ApiFailure::already_exists(format!("{} {name:?} already exists{place}", target.plural)).about(target.plural, name)
 }
 
-/// Answers a change of an object that the writable source does not have.
-async fn refuse(backend: &Backend, target: &Target, method: &Method, body: &[u8], query: &Query) -> Answer {
+/// Answers a change of an object that the writable source does not have, or where no source is writable.
+async fn refuse(backend: &Backend, target: &Target, method: &Method, content_type: &str, body: &[u8], query: &Query) -> Answer {
     let path = target.path();
     let pods = Pods(Arc::clone(&backend.published));
     match &target.route {
-        Route::Pod(_) if *method == Method::DELETE => control::delete(backend, &pods.find(&path)?, query).await,
+        Route::Pod(_) if *method == Method::DELETE => {
+            control::delete(backend, &pods.find(&path)?, query, &DeleteOptions::read(content_type, body)?).await
+        }
+        Route::Namespaces => Err(namespaces::refuse_creation(&backend.published)),
+        Route::Workloads(kind, _) => Err(Workloads::new(Arc::clone(&backend.published), *kind).refuse_creation()),
+        _ if target.name.is_none() => Err(backend.published.refuse_creation(target.plural)),
         Route::Pod(_) => Err(pods.refuse_change(&path)),
         Route::Workload(kind, _) => {
             let body: Option<Value> = serde_json::from_slice(body).ok();
@@ -212,12 +226,26 @@ async fn refuse(backend: &Backend, target: &Target, method: &Method, body: &[u8]
     }
 }
 
-/// The answer of a deletion.
-fn deleted(target: &Target, name: &str) -> Answer {
-    respond::json(&json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
-        "details": {"name": name, "kind": target.plural.split('.').next()},
-    }))
+/// Lets the pod that was deleted end as the client asks for.
+async fn end_pod(backend: &Backend, target: &Target, name: &str, shown: Option<&Value>, options: &DeleteOptions) {
+    let path = PodPath { namespace: target.namespace.clone(), name: name.to_owned() };
+    if target.kind == "Pod"
+        && let Ok(pod) = Pods(Arc::clone(&backend.published)).find(&path)
+        // Not one that has come in its place.
+        && shown.is_some_and(|shown| shown["metadata"]["uid"] == pod.desired.uid.as_str())
+    {
+        control::hasten(backend, &pod, options).await;
+    }
+}
+
+/// The answer of a deletion. Clients wait until the object is gone, or has another UID than the one told.
+fn deleted(target: &Target, name: &str, shown: Option<&Value>) -> Answer {
+    let (kind, group) = target.plural.split_once('.').unwrap_or((target.plural, ""));
+    let mut details = json!({"name": name, "kind": kind, "group": group});
+    if let Some(uid) = shown.and_then(|shown| shown["metadata"]["uid"].as_str()) {
+        details["uid"] = json!(uid);
+    }
+    respond::json(&json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}))
 }
 
 /// The status code of a success.

@@ -4,8 +4,9 @@ use super::Writable;
 use super::answer::modified;
 use super::applied::{LAST_APPLIED, Record};
 use super::files::{File, Files};
-use super::request::{Change, DeleteOptions, Options, Validation};
+use super::request::{Change, Options, Validation};
 use super::target::{Part, Target};
+use crate::delete_options::DeleteOptions;
 use crate::failure::{ApiFailure, Cause};
 use podstead_manifest::change::{
     Conflict, Located, Owners, PatchError, applied, carried, conflicts, drop_unknown_fields, patched, released, removed, replaced,
@@ -23,6 +24,8 @@ const MAX_FILE_NAME: usize = 200;
 const OWN_ANNOTATIONS: [&str; 3] = ["podstead.dev/", "kubernetes.io/config.", "deployment.kubernetes.io/revision"];
 /// Annotations of ours that people write.
 const WRITTEN_ANNOTATIONS: [&str; 1] = [podstead_pod::claims::RECLAIM_POLICY_ANNOTATION];
+/// Annotation of Jobs that `kubectl create job --from` makes.
+const INSTANTIATE: &str = "cronjob.kubernetes.io/instantiate";
 /// Metadata that only a server writes.
 const OWN_METADATA: [&str; 9] = [
     "uid",
@@ -36,7 +39,8 @@ const OWN_METADATA: [&str; 9] = [
     "generateName",
 ];
 /// Fields that kubectl writes though they are empty.
-const EMPTY: [&str; 6] = ["annotations", "labels", "resources", "strategy", "updateStrategy", "securityContext"];
+const EMPTY: [&str; 8] =
+    ["annotations", "labels", "metadata", "resources", "spec", "strategy", "updateStrategy", "securityContext"];
 
 /// Request with all that its plan depends on.
 #[derive(Debug)]
@@ -188,7 +192,8 @@ fn refuse_names(target: &Target, name: &str) -> Result<(), ApiFailure> {
             && bytes.iter().all(|byte| is_edge(byte) || matches!(byte, b'-' | b'.'))
     };
     let rule = "must consist of lower-case letters, digits, '-' and '.', and begin and end with a letter or digit";
-    for (field, text, longest) in [("metadata.name", name, 253), ("metadata.namespace", target.namespace.as_str(), 63)] {
+    let longest = if target.is_global() { 63 } else { 253 };
+    for (field, text, longest) in [("metadata.name", name, longest), ("metadata.namespace", target.namespace.as_str(), 63)] {
         if !is_name(text, longest) {
             return Err(ApiFailure::invalid(target.kind, name, vec![cause("FieldValueInvalid", field, rule)]));
         }
@@ -465,6 +470,13 @@ fn validated(
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("managedFields");
     }
+    if target.kind == "Job"
+        && object["metadata"]["annotations"][INSTANTIATE] == "manual"
+        && let Some(metadata) = object["metadata"].as_object_mut()
+        && metadata.remove("ownerReferences").is_some()
+    {
+        warnings.push("the Job has a manifest of its own: it stays when its CronJob goes".to_owned());
+    }
     let unknown = drop_unknown_fields(target.kind, &mut object);
     let unknown = unknown.iter().map(|field| format!("unknown field {field:?}"));
     let found: Vec<String> = unknown.chain(duplicates.iter().map(|field| format!("duplicate field {field:?}"))).collect();
@@ -540,9 +552,12 @@ fn drop_empty(value: &mut Value) {
     }
 }
 
-/// Makes objects comparable that are written with and without a namespace.
+/// Makes objects comparable that are written with and without a namespace; one that is in no namespace is left as it is.
 fn place_in(object: &mut Value, target: &Target, writable: &Writable, name: Option<&str>) {
     let metadata = &mut object["metadata"];
+    if target.is_global() {
+        return;
+    }
     let is_written = metadata["namespace"].as_str().is_some_and(|namespace| !namespace.is_empty());
     if !is_written && (name.is_some() || target.namespace != writable.check.namespace()) {
         metadata["namespace"] = json!(target.namespace);
@@ -616,7 +631,9 @@ fn value_of(accepted: &Accepted, target: &Target) -> Value {
     let mut value = value.unwrap_or_default();
     value["apiVersion"] = json!(target.api_version);
     value["kind"] = json!(target.kind);
-    value["metadata"]["namespace"] = json!(target.namespace);
+    if !target.is_global() {
+        value["metadata"]["namespace"] = json!(target.namespace);
+    }
     value
 }
 

@@ -1,10 +1,11 @@
 //! A request as what it asks for. **Pure**.
 
 use super::target::{Part, Target};
+use crate::delete_options::DeleteOptions;
 use crate::failure::ApiFailure;
-use crate::request::Query;
+use crate::request::{Query, is_protobuf};
 use hyper::Method;
-use podstead_manifest::change::{Body, LIMITS, PatchForm, read_body};
+use podstead_manifest::change::{Body, LIMITS, PatchForm, read_body, read_protobuf_body};
 use podstead_sys::random::any_number;
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    pub(super) fn read(method: &Method, query: &Query, agent: &str, body: &[u8]) -> Result<Self, ApiFailure> {
+    pub(super) fn read(method: &Method, query: &Query, agent: &str, content_type: &str, body: &[u8]) -> Result<Self, ApiFailure> {
         let verb = match *method {
             Method::POST => "create",
             Method::PUT => "update",
@@ -38,11 +39,8 @@ impl Options {
             _ => "patch",
         };
         let mut dry_run = query.all("dryRun");
-        if *method == Method::DELETE
-            && let Ok(options) = serde_json::from_slice::<Value>(body)
-        {
-            let more = options["dryRun"].as_array().cloned().unwrap_or_default();
-            dry_run.extend(more.iter().filter_map(Value::as_str).map(str::to_owned));
+        if *method == Method::DELETE {
+            dry_run.extend(DeleteOptions::read(content_type, body)?.dry_run);
         }
         dry_run.retain(|value| !value.is_empty());
         if let Some(other) = dry_run.iter().find(|value| *value != "All") {
@@ -79,23 +77,15 @@ pub(super) enum Change {
     Delete(DeleteOptions),
 }
 
-/// Conditions of a deletion.
-#[derive(Clone, Debug, Default)]
-pub(super) struct DeleteOptions {
-    pub(super) uid: Option<String>,
-    pub(super) resource_version: Option<String>,
-}
-
 impl Change {
     pub(super) fn read(method: &Method, content_type: &str, body: &[u8], target: &Target) -> Result<Self, ApiFailure> {
         let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let unsupported = |expected: &str| {
             ApiFailure::unsupported_media_type(format!("the content type {kind:?} is not supported here: expected {expected}"))
         };
-        let read =
-            || read_body(body, &LIMITS).map_err(|message| ApiFailure::bad_request(format!("invalid request body: {message}")));
+        let read = || read_body(body, &LIMITS).map_err(unread);
         match *method {
-            Method::DELETE => delete_options(body),
+            Method::DELETE => Ok(Self::Delete(DeleteOptions::read(content_type, body)?)),
             Method::PATCH => {
                 let form = match kind.as_str() {
                     "application/json-patch+json" => PatchForm::Json,
@@ -114,10 +104,14 @@ impl Change {
                 Ok(Self::Patch(form, read()?.value))
             }
             _ => {
-                if !matches!(kind.as_str(), "application/json" | "application/yaml" | "") {
-                    return Err(unsupported("application/json or application/yaml"));
-                }
-                let mut body = read()?;
+                let mut body = match kind.as_str() {
+                    "application/json" | "application/yaml" | "" => read()?,
+                    _ if is_protobuf(&kind) => {
+                        let kind = if target.part == Part::Scale { "Scale" } else { target.kind };
+                        read_protobuf_body(kind, body).map_err(unread)?
+                    }
+                    _ => return Err(unsupported("application/json, application/yaml or application/vnd.kubernetes.protobuf")),
+                };
                 check_type(&body.value, target)?;
                 if *method == Method::PUT {
                     return Ok(Self::Replace(body));
@@ -137,26 +131,8 @@ impl Change {
     }
 }
 
-fn delete_options(body: &[u8]) -> Result<Change, ApiFailure> {
-    let options = if body.is_empty() {
-        Value::Null
-    } else {
-        serde_json::from_slice(body).map_err(|error| ApiFailure::bad_request(format!("invalid request body: {error}")))?
-    };
-    let orphans = options["propagationPolicy"] == "Orphan" || options["orphanDependents"] == true;
-    if orphans {
-        return Err(ApiFailure::invalid(
-            "DeleteOptions",
-            "",
-            vec![crate::failure::Cause {
-                reason: "FieldValueNotSupported",
-                message: "pods go with the object that wants them: use Background or Foreground".to_owned(),
-                field: "propagationPolicy".to_owned(),
-            }],
-        ));
-    }
-    let text = |name: &str| options["preconditions"][name].as_str().map(str::to_owned);
-    Ok(Change::Delete(DeleteOptions { uid: text("uid"), resource_version: text("resourceVersion") }))
+fn unread(message: impl std::fmt::Display) -> ApiFailure {
+    ApiFailure::bad_request(format!("invalid request body: {message}"))
 }
 
 /// Checks kind, version and namespace of a body.

@@ -21,6 +21,7 @@ pub(super) struct Target {
     pub(super) api_version: &'static str,
     /// The resource with its group, such as `deployments.apps`.
     pub(super) plural: &'static str,
+    /// That of the source for what is in no namespace: so objects are told apart in its files.
     pub(super) namespace: String,
     /// `None` for a collection.
     pub(super) name: Option<String>,
@@ -28,9 +29,12 @@ pub(super) struct Target {
     pub(super) route: Route,
 }
 
+/// The kind that is in no namespace.
+const NAMESPACE: &str = "Namespace";
+
 impl Target {
-    /// The target of a route; `None` for one of other resources and for a collection of all namespaces.
-    pub(super) fn of(route: &Route) -> Option<Self> {
+    /// The target of a route; `None` for one of other resources and for a collection of all namespaces. `default_namespace` is that of the source.
+    pub(super) fn of(route: &Route, default_namespace: &str) -> Option<Self> {
         let named = |path: &PodPath| (path.namespace.clone(), Some(path.name.clone()));
         let within = |namespace: &Option<String>| namespace.clone().map(|namespace| (namespace, None));
         let (kind, api_version, plural, (namespace, name), part) = match route {
@@ -57,9 +61,18 @@ impl Target {
                 let (kind, version, plural) = served(*kind);
                 (kind, version, plural, named(path), Part::Whole)
             }
+            Route::Namespaces => (NAMESPACE, "v1", "namespaces", (default_namespace.to_owned(), None), Part::Whole),
+            Route::Namespace(path) => {
+                (NAMESPACE, "v1", "namespaces", (default_namespace.to_owned(), Some(path.name.clone())), Part::Whole)
+            }
             _ => return None,
         };
         Some(Self { kind, api_version, plural, namespace, name, part, route: route.clone() })
+    }
+
+    /// Reports whether the object is in no namespace.
+    pub(super) fn is_global(&self) -> bool {
+        self.kind == NAMESPACE
     }
 
     /// The identity of the object of this name.
@@ -77,6 +90,7 @@ impl Target {
         let path = PodPath { namespace: self.namespace.clone(), name: name.to_owned() };
         match &self.route {
             Route::Pods(_) | Route::Pod(_) => Route::Pod(path),
+            Route::Namespaces | Route::Namespace(_) => Route::Namespace(path),
             Route::Objects(kind, _) | Route::Object(kind, _) => Route::Object(*kind, path),
             Route::Claims(_) | Route::Claim(_) => Route::Claim(path),
             Route::Workloads(kind, _) | Route::Workload(kind, _) | Route::WorkloadScale(kind, _) => Route::Workload(*kind, path),

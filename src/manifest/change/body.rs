@@ -3,8 +3,8 @@
 use crate::documents::{self, Document};
 use crate::kind::kind_named;
 use crate::node::{Entry, Node, Value};
-use crate::schema::Type;
-use crate::{Limits, encoding, yaml};
+use crate::schema::{Type, table};
+use crate::{Limits, encoding, protobuf, yaml};
 use serde_json::{Map, Value as Json};
 
 /// A body of a request.
@@ -27,6 +27,17 @@ pub fn read_body(bytes: &[u8], limits: &Limits) -> Result<Body, String> {
     let mut duplicates = Vec::new();
     find_duplicates(&node, "", &mut duplicates);
     Ok(Body { value: to_json(&node)?, duplicates })
+}
+
+/// Reads a body in Kubernetes' protobuf form, of an object of this kind or of a `Scale`.
+pub fn read_protobuf_body(kind: &str, bytes: &[u8]) -> Result<Body, String> {
+    let structure = match kind {
+        "Scale" => Some(&table::SCALE),
+        kind => kind_named(kind).map(|kind| kind.structure),
+    };
+    let structure = structure.ok_or_else(|| format!("kind {kind} is not read here"))?;
+    let value = protobuf::read(bytes, structure).map_err(|error| error.to_string())?;
+    Ok(Body { value, duplicates: Vec::new() })
 }
 
 /// The JSON of a tree, nulls included. Of keys that occur twice the last one counts.

@@ -12,7 +12,7 @@ mod splice;
 #[cfg(test)]
 mod tests;
 
-pub use body::{Body, drop_unknown_fields, read_body};
+pub use body::{Body, drop_unknown_fields, read_body, read_protobuf_body};
 pub use carry::carried;
 pub use document::{Located, Replaced, located, removed, replaced};
 pub use owned::{Conflict, Owners, applied, conflicts, released, without_values};

@@ -332,6 +332,16 @@ pub static DAEMON_SET_UPDATE_STRATEGY: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static DELETE_OPTIONS: Struct = Struct {
+    name: "DeleteOptions",
+    fields: &[
+        o("apiVersion", Str), o("dryRun", List(&Str)), o("gracePeriodSeconds", Int64),
+        o("ignoreStoreReadErrorWithClusterBreakingPotential", Bool), o("kind", Str), o("orphanDependents", Bool),
+        o("preconditions", Object(&PRECONDITIONS)), o("propagationPolicy", Str),
+    ],
+};
+
+#[rustfmt::skip]
 pub static DEPLOYMENT: Struct = Struct {
     name: "Deployment",
     fields: &[
@@ -505,6 +515,15 @@ pub static EPHEMERAL_VOLUME_SOURCE: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static EVICTION: Struct = Struct {
+    name: "Eviction",
+    fields: &[
+        o("apiVersion", Str), o("deleteOptions", Object(&DELETE_OPTIONS)), o("kind", Str),
+        r("metadata", Object(&OBJECT_META)),
+    ],
+};
+
+#[rustfmt::skip]
 pub static EXEC_ACTION: Struct = Struct {
     name: "ExecAction",
     fields: &[
@@ -517,6 +536,22 @@ pub static FC_VOLUME_SOURCE: Struct = Struct {
     name: "FCVolumeSource",
     fields: &[
         o("fsType", Str), o("lun", Int32), o("readOnly", Bool), o("targetWWNs", List(&Str)), o("wwids", List(&Str)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static FIELD_SELECTOR_ATTRIBUTES: Struct = Struct {
+    name: "FieldSelectorAttributes",
+    fields: &[
+        o("rawSelector", Str), o("requirements", List(&Object(&FIELD_SELECTOR_REQUIREMENT))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static FIELD_SELECTOR_REQUIREMENT: Struct = Struct {
+    name: "FieldSelectorRequirement",
+    fields: &[
+        r("key", Str), r("operator", Str), o("values", List(&Str)),
     ],
 };
 
@@ -726,6 +761,14 @@ pub static LABEL_SELECTOR: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static LABEL_SELECTOR_ATTRIBUTES: Struct = Struct {
+    name: "LabelSelectorAttributes",
+    fields: &[
+        o("rawSelector", Str), o("requirements", List(&Object(&LABEL_SELECTOR_REQUIREMENT))),
+    ],
+};
+
+#[rustfmt::skip]
 pub static LABEL_SELECTOR_REQUIREMENT: Struct = Struct {
     name: "LabelSelectorRequirement",
     fields: &[
@@ -921,6 +964,22 @@ pub static NODE_SELECTOR_TERM: Struct = Struct {
     fields: &[
         o("matchExpressions", List(&Object(&NODE_SELECTOR_REQUIREMENT))),
         o("matchFields", List(&Object(&NODE_SELECTOR_REQUIREMENT))),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NON_RESOURCE_ATTRIBUTES: Struct = Struct {
+    name: "NonResourceAttributes",
+    fields: &[
+        o("path", Str), o("verb", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static NON_RESOURCE_RULE: Struct = Struct {
+    name: "NonResourceRule",
+    fields: &[
+        o("nonResourceURLs", List(&Str)), r("verbs", List(&Str)),
     ],
 };
 
@@ -1256,6 +1315,14 @@ pub static PORTWORX_VOLUME_SOURCE: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static PRECONDITIONS: Struct = Struct {
+    name: "Preconditions",
+    fields: &[
+        o("resourceVersion", Str), o("uid", Str),
+    ],
+};
+
+#[rustfmt::skip]
 pub static PREFERRED_SCHEDULING_TERM: Struct = Struct {
     name: "PreferredSchedulingTerm",
     fields: &[
@@ -1371,6 +1438,16 @@ pub static REPLICATION_CONTROLLER_STATUS: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static RESOURCE_ATTRIBUTES: Struct = Struct {
+    name: "ResourceAttributes",
+    fields: &[
+        o("fieldSelector", Object(&FIELD_SELECTOR_ATTRIBUTES)), o("group", Str),
+        o("labelSelector", Object(&LABEL_SELECTOR_ATTRIBUTES)), o("name", Str), o("namespace", Str), o("resource", Str),
+        o("subresource", Str), o("verb", Str), o("version", Str),
+    ],
+};
+
+#[rustfmt::skip]
 pub static RESOURCE_CLAIM: Struct = Struct {
     name: "ResourceClaim",
     fields: &[
@@ -1399,6 +1476,14 @@ pub static RESOURCE_REQUIREMENTS: Struct = Struct {
     name: "ResourceRequirements",
     fields: &[
         o("claims", List(&Object(&RESOURCE_CLAIM))), o("limits", Map(&Quantity)), o("requests", Map(&Quantity)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static RESOURCE_RULE: Struct = Struct {
+    name: "ResourceRule",
+    fields: &[
+        o("apiGroups", List(&Str)), o("resourceNames", List(&Str)), o("resources", List(&Str)), r("verbs", List(&Str)),
     ],
 };
 
@@ -1443,12 +1528,37 @@ pub static SE_LINUX_OPTIONS: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static SCALE: Struct = Struct {
+    name: "Scale",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)), o("spec", Object(&SCALE_SPEC)),
+        o("status", Object(&SCALE_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
 pub static SCALE_IO_VOLUME_SOURCE: Struct = Struct {
     name: "ScaleIOVolumeSource",
     fields: &[
         o("fsType", Str), r("gateway", Str), o("protectionDomain", Str), o("readOnly", Bool),
         r("secretRef", Object(&LOCAL_OBJECT_REFERENCE)), o("sslEnabled", Bool), o("storageMode", Str), o("storagePool", Str),
         r("system", Str), o("volumeName", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SCALE_SPEC: Struct = Struct {
+    name: "ScaleSpec",
+    fields: &[
+        o("replicas", Int32),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SCALE_STATUS: Struct = Struct {
+    name: "ScaleStatus",
+    fields: &[
+        r("replicas", Int32), o("selector", Str),
     ],
 };
 
@@ -1510,6 +1620,57 @@ pub static SECURITY_CONTEXT: Struct = Struct {
         o("readOnlyRootFilesystem", Bool), o("runAsGroup", Int64), o("runAsNonRoot", Bool), o("runAsUser", Int64),
         o("seLinuxOptions", Object(&SE_LINUX_OPTIONS)), o("seccompProfile", Object(&SECCOMP_PROFILE)),
         o("windowsOptions", Object(&WINDOWS_SECURITY_CONTEXT_OPTIONS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SELF_SUBJECT_ACCESS_REVIEW: Struct = Struct {
+    name: "SelfSubjectAccessReview",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)),
+        r("spec", Object(&SELF_SUBJECT_ACCESS_REVIEW_SPEC)), o("status", Object(&SUBJECT_ACCESS_REVIEW_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SELF_SUBJECT_ACCESS_REVIEW_SPEC: Struct = Struct {
+    name: "SelfSubjectAccessReviewSpec",
+    fields: &[
+        o("nonResourceAttributes", Object(&NON_RESOURCE_ATTRIBUTES)), o("resourceAttributes", Object(&RESOURCE_ATTRIBUTES)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SELF_SUBJECT_REVIEW: Struct = Struct {
+    name: "SelfSubjectReview",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)),
+        o("status", Object(&SELF_SUBJECT_REVIEW_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SELF_SUBJECT_REVIEW_STATUS: Struct = Struct {
+    name: "SelfSubjectReviewStatus",
+    fields: &[
+        o("userInfo", Object(&USER_INFO)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SELF_SUBJECT_RULES_REVIEW: Struct = Struct {
+    name: "SelfSubjectRulesReview",
+    fields: &[
+        o("apiVersion", Str), o("kind", Str), r("metadata", Object(&OBJECT_META)),
+        r("spec", Object(&SELF_SUBJECT_RULES_REVIEW_SPEC)), o("status", Object(&SUBJECT_RULES_REVIEW_STATUS)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SELF_SUBJECT_RULES_REVIEW_SPEC: Struct = Struct {
+    name: "SelfSubjectRulesReviewSpec",
+    fields: &[
+        o("namespace", Str),
     ],
 };
 
@@ -1651,6 +1812,23 @@ pub static STORAGE_OS_VOLUME_SOURCE: Struct = Struct {
 };
 
 #[rustfmt::skip]
+pub static SUBJECT_ACCESS_REVIEW_STATUS: Struct = Struct {
+    name: "SubjectAccessReviewStatus",
+    fields: &[
+        r("allowed", Bool), o("denied", Bool), o("evaluationError", Str), o("reason", Str),
+    ],
+};
+
+#[rustfmt::skip]
+pub static SUBJECT_RULES_REVIEW_STATUS: Struct = Struct {
+    name: "SubjectRulesReviewStatus",
+    fields: &[
+        o("evaluationError", Str), r("incomplete", Bool), r("nonResourceRules", List(&Object(&NON_RESOURCE_RULE))),
+        r("resourceRules", List(&Object(&RESOURCE_RULE))),
+    ],
+};
+
+#[rustfmt::skip]
 pub static SUCCESS_POLICY: Struct = Struct {
     name: "SuccessPolicy",
     fields: &[
@@ -1721,6 +1899,14 @@ pub static UNCOUNTED_TERMINATED_PODS: Struct = Struct {
     name: "UncountedTerminatedPods",
     fields: &[
         o("failed", List(&Str)), o("succeeded", List(&Str)),
+    ],
+};
+
+#[rustfmt::skip]
+pub static USER_INFO: Struct = Struct {
+    name: "UserInfo",
+    fields: &[
+        o("extra", Map(&List(&Str))), o("groups", List(&Str)), o("uid", Str), o("username", Str),
     ],
 };
 

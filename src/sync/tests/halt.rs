@@ -2,7 +2,9 @@
 
 use super::host::{Host, pod};
 use podstead_mux::PodOp;
+use podstead_runtime::fake::OnSignal;
 use podstead_worker::halt::{Order, OrderError};
+use std::time::Duration;
 
 const ONE: &str = "{containers: [{name: web, image: a}]}";
 
@@ -118,4 +120,28 @@ async fn recorded_replacement_outlives_the_daemon() {
     host.run(60).await;
     assert_eq!(host.running(&web.uid), [""; 0]);
     assert!(host.statuses.get(&web.uid).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn end_comes_closer_as_ordered() {
+    let stubborn = "{terminationGracePeriodSeconds: 600, containers: [{name: web, image: a}]}";
+    for is_first in [true, false] {
+        let mut host = Host::new().await;
+        let web = pod("web", stubborn);
+        host.runtime.on_signal(OnSignal::Ignore);
+        host.say(PodOp::Add, &[&web]).await;
+        host.settle().await;
+        if is_first {
+            host.order(&web.uid, Order::End(Duration::from_secs(5))).await.unwrap();
+        }
+        host.say(PodOp::Remove, &[&web]).await;
+        if !is_first {
+            host.run(1).await;
+            host.order(&web.uid, Order::End(Duration::from_secs(5))).await.unwrap();
+        }
+        host.run(3).await;
+        assert_eq!(host.running(&web.uid), ["web/0"]);
+        host.run(10).await;
+        assert!(host.statuses.get(&web.uid).is_none());
+    }
 }

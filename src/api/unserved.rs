@@ -1,0 +1,61 @@
+//! Words for requests of kubectl that a single host has no answer to: what to do instead. **Pure**.
+
+use super::failure::ApiFailure;
+use hyper::Method;
+
+/// The failure for a path that is not served.
+pub(super) fn no_such_path(path: &str) -> ApiFailure {
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let told = match segments.as_slice() {
+        ["api", "v1", "namespaces", _, "pods", _, "ephemeralcontainers"] => {
+            "this host does not add containers to a pod that runs: use kubectl exec, or kubectl debug --copy-to=NAME where a source is writable"
+        }
+        ["api", "v1", "namespaces", _, "pods", _, "resize"] => "change spec.containers[*].resources of the pod's manifest",
+        ["api", "v1", "namespaces", _, "serviceaccounts", ..] => {
+            "this host has no service accounts: podstead kubeconfig is how clients are let in"
+        }
+        ["apis", "autoscaling", ..] => "this host does not scale workloads by itself: use kubectl scale",
+        ["apis", "rbac.authorization.k8s.io", ..] => "this host has no RBAC: api.roles in its configuration says who may do what",
+        _ => return ApiFailure::no_such_path(path),
+    };
+    let failure = ApiFailure::no_such_path(path);
+    ApiFailure { message: format!("{}: {told}", failure.message), ..failure }
+}
+
+/// The failure for a method that is not allowed on a path.
+pub(super) fn not_allowed(method: &Method, path: &str) -> ApiFailure {
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    match segments.as_slice() {
+        ["api", "v1", "nodes", ..] => ApiFailure::method_not_allowed(
+            "this host cannot be cordoned, drained or labelled: nothing is scheduled to it, and its pods have no other host; podstead stop stops a pod",
+        ),
+        ["api", "v1", "namespaces", _, "pods", name, "eviction"] => ApiFailure::method_not_allowed(format!(
+            "pod {name:?} cannot be evicted: no other host could run it; kubectl delete replaces it, podstead stop stops it"
+        ))
+        .about("pods", name),
+        _ => ApiFailure::method_not_allowed(format!("method {method} is not allowed on {path}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_say_what_to_do() {
+        for (path, expected) in [
+            ("/api/v1/namespaces/a/pods/b/ephemeralcontainers", "kubectl exec"),
+            ("/api/v1/namespaces/a/serviceaccounts/default/token", "podstead kubeconfig"),
+            ("/apis/autoscaling/v2/namespaces/a/horizontalpodautoscalers", "kubectl scale"),
+            ("/apis/rbac.authorization.k8s.io/v1/roles", "api.roles"),
+        ] {
+            let failure = no_such_path(path);
+            assert!(failure.code == 404 && failure.message.contains(expected), "{failure:?}");
+        }
+        assert!(no_such_path("/x").message.ends_with("resource /x"));
+        let evicted = not_allowed(&Method::POST, "/api/v1/namespaces/a/pods/b/eviction");
+        assert!(evicted.code == 405 && evicted.message.contains("podstead stop"), "{evicted:?}");
+        assert!(not_allowed(&Method::PATCH, "/api/v1/nodes/edge").message.contains("cordoned"));
+        assert_eq!(not_allowed(&Method::PUT, "/healthz").message, "method PUT is not allowed on /healthz");
+    }
+}
