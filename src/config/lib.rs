@@ -69,6 +69,8 @@ pub struct Config {
     pub api: ApiConfig,
     /// Registries that are not reached the default way; hosts are unique.
     pub registries: Vec<RegistryConfig>,
+    /// containerd's directory of hosts, for registries without mirrors in `registries`.
+    pub registries_directory: PathBuf,
     /// Credentials in their usual places are used, too.
     pub default_auth_files: bool,
     /// File with age identities, for manifests that SOPS has encrypted.

@@ -42,6 +42,8 @@ impl HostFacts {
     }
 }
 
+/// Directory with mirrors and certificates of registries.
+const REGISTRIES_DIRECTORY: &str = "/etc/podstead/certs.d";
 /// Usual directories of CDI specs.
 const CDI_DIRECTORIES: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
 
@@ -100,6 +102,11 @@ impl WrittenConfig {
             api_socket_group: self.api_socket_group.clone(),
             api: self.api.resolve(&check)?,
             registries: registries(&check, &self.registries)?,
+            registries_directory: check.directory(
+                "registriesDirectory",
+                self.registries_directory.as_ref(),
+                Path::new(REGISTRIES_DIRECTORY),
+            )?,
             default_auth_files: self.default_auth_files.unwrap_or(true),
             allowed_unsafe_sysctls: AllowedSysctls::parse(&self.allowed_unsafe_sysctls)
                 .map_err(|(index, problem)| check.invalid(&format!("allowedUnsafeSysctls[{index}]"), problem))?,
@@ -220,8 +227,8 @@ mod tests {
     fn what_show_prints_is_read_back_as_the_same() {
         let config = load(&with_head(
             "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\nageKeyFile: /k\nallowedUnsafeSysctls: [kernel.msg*]\napiSocketGroup: adm\n\
-             minimumPullRate: 2Ki\ndefaultAuthFiles: false\n\
-             registries: [{host: registry.lan:5000, http: true, tokenServers: ['auth.lan:5001']}]\nwebhook: {address: '::', port: 8085, secretFile: /s}\n\
+             minimumPullRate: 2Ki\ndefaultAuthFiles: false\nregistriesDirectory: /etc/containerd/certs.d\n\
+             registries: [{host: registry.lan:5000, http: true, tokenServers: ['auth.lan:5001']},\n  {host: docker.io, upstream: false, mirrors: [{url: 'https://m.lan/hub', resolve: true, proxyNamespace: true}]}]\nwebhook: {address: '::', port: 8085, secretFile: /s}\n\
              images: {limits: {entries: 9, fileSize: 2Gi}, reserve: {storagePercent: 0, storageAtLeast: 1Gi}}\n\
              userNamespaces: {firstId: 655360, maxPods: 10}\nnetwork: {ipv4Range: 10.9.0.0/24, ipv6Range: 'fd00:9::/64'}\n\
              upstream: {kubeconfig: /k, context: c, registerNode: false, maxPods: 7, labels: {a/b: c}, taints: [], pressure: {memoryAvailable: 5%}}\n\
@@ -266,6 +273,11 @@ mod tests {
                 "registries: [{host: r.lan, username: u}]\n",
                 "registries[0]: registry r.lan: username and passwordFile must be set together",
             ),
+            (
+                "registries: [{host: r.lan, mirrors: [{url: m.lan}]}]\n",
+                r#"registries[0]: registry r.lan: mirror "m.lan" is not a URL such as https://mirror.lan:5000"#,
+            ),
+            ("registriesDirectory: certs.d\n", r#"registriesDirectory: "certs.d" is not an absolute path"#),
             ("registries: [{host: r.lan}, {host: r.lan}]\n", r#"registries[1].host: duplicate entry for "r.lan""#),
             ("registries: [{host: r.lan, insecure: true}]\n", r#"registries[0]: unknown field "insecure""#),
             ("webhook: {port: 0, secretFile: /s}\n", "config.yaml:3:17: webhook.port: is 0, must be at least 1"),

@@ -81,6 +81,10 @@ pub struct WrittenConfig {
     /// credentials are its `imagePullSecrets`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub registries: Vec<RegistryConfig>,
+    /// Directory with a directory for each registry, in the layout of `/etc/containerd/certs.d`: `hosts.toml` with mirrors, or certificates. Default:
+    /// /etc/podstead/certs.d.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registries_directory: Option<PathBuf>,
     /// Also use credentials for registries in their usual places: the systemd credential `registry-auth.json`, `/etc/podstead/auth.json`, and what
     /// `podman login` and `docker login` write for root. Default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -230,6 +234,7 @@ impl WrittenConfig {
             api_socket_group: config.api_socket_group.clone(),
             api: WrittenApi::of(&config.api),
             registries: config.registries.clone(),
+            registries_directory: Some(config.registries_directory.clone()),
             default_auth_files: Some(config.default_auth_files),
             allowed_unsafe_sysctls: config.allowed_unsafe_sysctls.patterns().to_vec(),
             age_key_file: config.age_key_file.clone(),

@@ -4,6 +4,7 @@
 //! one of these: the Secret of that name, whatever it holds now (so that a rotated password stops no pod when there is no network), or
 //! one with the same credentials. One that was pulled with credentials of this host is every pod's that may use these. For any other pod the registry is asked, with what that pod has.
 
+use super::ask::Served;
 use podstead_pod::objects::{FingerprintKey, Fingerprinting};
 use podstead_runtime::credentials::Credentials;
 use podstead_runtime::pull_secrets::Login;
@@ -79,6 +80,14 @@ impl Access {
     /// Of pods with this Secret.
     pub(super) fn with(secret: SecretUse) -> Self {
         Self { secrets: vec![secret], of_host: false }
+    }
+
+    /// Access to an image, given whom hosts gave it to: what a mirror gave to this host is not of all pods, nor of those with a Secret that nobody checked.
+    pub(super) fn given(self, served: Served) -> Self {
+        match served {
+            Served::AsAsked => self,
+            Served::WithHostCredentials => Self::with_host_credentials(),
+        }
     }
 
     pub(super) fn is_open(&self) -> bool {

@@ -4,11 +4,10 @@ use super::document::Descriptor;
 use super::layer::{Bounds, Expected, LayerError, StagedLayer, stage_layer};
 use super::limits::Budget;
 use super::limits::Limits;
-use super::registry::{Registry, Who};
+use super::registry::Registry;
 use super::staging::Staging;
 use super::transfer::{BlobKey, Joined, Source, TransferError, Transfers};
 use podstead_container::digest::Digest;
-use podstead_container::reference::Reference;
 use podstead_runtime::PullProgress;
 use std::io;
 use std::sync::Arc;
@@ -70,8 +69,8 @@ pub(super) struct Fetcher {
 /// A layer, and whom to ask for it.
 #[derive(Clone, Debug)]
 pub(super) struct WantedLayer {
-    pub(super) reference: Reference,
-    pub(super) who: Who,
+    /// The hosts that may have it, in their order.
+    pub(super) sources: Vec<Source>,
     /// The reference for reports of progress.
     pub(super) written: String,
     pub(super) layer: Descriptor,
@@ -95,17 +94,17 @@ impl Fetcher {
     /// Fetches, verifies and unpacks one layer, unless `stop` comes first. Wrong content is fetched once more, from one host alone.
     pub(super) async fn layer(&self, wanted: &WantedLayer, stop: &CancellationToken) -> Result<FetchedLayer, FetchError> {
         let key = BlobKey { digest: wanted.layer.digest, size: wanted.layer.size };
-        let source = Source { reference: wanted.reference.clone(), who: wanted.who.clone() };
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let join = self.transfers.join(key, source.clone(), wanted.chain, wanted.order);
+            let join = self.transfers.join(key, &wanted.sources, wanted.chain, wanted.order);
             let mut joined = stop.run_until_cancelled(join).await.ok_or(FetchError::Stopped)?;
             match self.unpack(&mut joined, wanted, stop).await {
                 Ok(staged) => return Ok(FetchedLayer { staged, blob: joined }),
                 Err(FetchError::Layer(source @ LayerError::BlobDigest { .. })) => {
                     let hosts = joined.spoil();
-                    let is_alone = hosts.iter().all(|host| host == wanted.reference.host());
+                    let last = wanted.sources.last().map(|source| source.route.host());
+                    let is_alone = hosts.iter().all(|host| Some(host.as_str()) == last);
                     if attempt >= ATTEMPTS || (attempt > 1 && is_alone) {
                         return Err(FetchError::Wrong { hosts: hosts.join(", "), source });
                     }

@@ -5,6 +5,7 @@
 
 mod access;
 pub mod answers;
+mod ask;
 mod collect;
 mod commit;
 pub mod compression;
@@ -19,6 +20,7 @@ pub mod layer;
 mod layout;
 mod lease;
 pub mod limits;
+mod mirror_config;
 pub mod platform;
 mod preload;
 mod pull;
@@ -39,8 +41,9 @@ mod user;
 pub use collect::{CollectionConfig, ImageRoots, Root, RootTarget};
 pub use disk::StoreError;
 pub use limits::Limits;
+pub use mirror_config::MirrorConfig;
 pub use podstead_pod::containers::PullPolicy;
 pub use registry::login::default_auth_files;
 pub use registry_config::RegistryConfig;
 pub use space::Reserve;
-pub use store::{ImageStore, ImageStoreConfig};
+pub use store::{ImageStore, ImageStoreConfig, RegistryDirectories};

@@ -3,6 +3,7 @@
 //! A pull is a task of its own: it goes on when its requester goes away, since the request will come again.
 
 use super::access::{Access, SecretUse};
+use super::ask::{Ask, Served};
 use super::collect::Collector;
 use super::commit::{CommitError, NewImage};
 use super::disk::Disk;
@@ -11,11 +12,10 @@ use super::explain::{explain, is_for_want_of_space};
 use super::fetch::{FetchError, FetchedLayer, Fetcher, WantedLayer};
 use super::layer::{Bounds, StagedLayer};
 use super::platform;
-use super::registry::{HostLogin, RegistryError, Who};
+use super::registry::{Caller, HostLogin, Need, RegistryError, Who};
 use super::room::{self, Part, RoomError};
-use super::transfer::{BlobKey, Joined, LONGEST_WAIT, TransferError, chance, pause};
-use bytes::{Bytes, BytesMut};
-use futures_util::StreamExt;
+use super::transfer::{BlobKey, Joined, Source};
+use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
@@ -31,11 +31,6 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-const CONFIG_MAX: u64 = 8 << 20;
-/// Time limit of a whole document, so that no registry can delay a pull byte by byte.
-const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(120);
-/// Requests for a document before a pull is given up.
-const ATTEMPTS: u32 = 3;
 /// A pull that lasts longer publishes its lowest layers while others are fetched. Before, nothing of it would survive a power cut anyway, and each
 /// time costs a sync of the file system.
 const EARLY: Duration = Duration::from_secs(10);
@@ -58,9 +53,6 @@ enum PullError {
     Registry(#[from] RegistryError),
     #[error(transparent)]
     Document(#[from] DocumentError),
-    /// A document is not the one that was named.
-    #[error("{what} has digest {actual} instead of {expected}: it was altered or damaged in transit")]
-    Digest { what: &'static str, expected: Digest, actual: Digest },
     #[error("image is for {offered}, but this host is {host}")]
     Platform { offered: String, host: String },
     #[error(transparent)]
@@ -84,7 +76,7 @@ impl PullError {
             Self::Layer { source, .. } => source.is_unreachable(),
             // A captive portal may answer every request with such a page.
             Self::Document(DocumentError::Json { .. }) => true,
-            Self::Document(_) | Self::Digest { .. } | Self::Platform { .. } | Self::Room(_) => false,
+            Self::Document(_) | Self::Platform { .. } | Self::Room(_) => false,
             Self::Commit(_) | Self::Stopped => false,
         }
     }
@@ -92,10 +84,9 @@ impl PullError {
     /// Returns true if other credentials may succeed.
     fn is_about_access(&self) -> bool {
         match self {
-            Self::Registry(error) | Self::Layer { source: FetchError::Transfer(TransferError::Registry(error)), .. } => {
-                error.is_about_access()
-            }
-            Self::Layer { .. } | Self::Document(_) | Self::Digest { .. } | Self::Platform { .. } => false,
+            Self::Registry(error) => error.is_about_access(),
+            Self::Layer { source: FetchError::Transfer(error), .. } => error.is_about_access(),
+            Self::Layer { .. } | Self::Document(_) | Self::Platform { .. } => false,
             Self::Room(_) | Self::Commit(_) | Self::Stopped => false,
         }
     }
@@ -228,7 +219,8 @@ impl Puller {
         for login in asked.logins {
             let access = Access::with(SecretUse::of(&login, &self.fingerprint_key));
             let with = format!("Secret {}", login.name());
-            let result = self.attempt_with_room(reference, &Who::Pod(login.credentials), written, access).await;
+            let caller = Caller { who: Who::Pod(login.credentials), of_host: asked.of_host };
+            let result = self.attempt_with_room(reference, &caller, written, access).await;
             let Err(error) = result else { return Ok(()) };
             failures.add(&with, &error);
             // The other credentials would fail in the same way.
@@ -249,7 +241,8 @@ impl Puller {
         }
         for login in logins {
             let access = if login == HostLogin::Nobody { Access::open() } else { Access::with_host_credentials() };
-            let result = self.attempt_with_room(reference, &Who::Host(login.clone()), written, access).await;
+            let caller = Caller { who: Who::Host(login.clone()), of_host: asked.of_host };
+            let result = self.attempt_with_room(reference, &caller, written, access).await;
             let Err(error) = result else { return Ok(()) };
             failures.add(&login.to_string(), &error);
             if !error.is_about_access() {
@@ -259,29 +252,39 @@ impl Puller {
         Err(failures.end(has_logins, false))
     }
 
-    async fn attempt_with_room(&self, reference: &Reference, who: &Who, written: &str, access: Access) -> Result<(), PullError> {
-        let result = self.attempt(reference, who, written, access.clone()).await;
+    async fn attempt_with_room(
+        &self,
+        reference: &Reference,
+        caller: &Caller,
+        written: &str,
+        access: Access,
+    ) -> Result<(), PullError> {
+        let result = self.attempt(reference, caller, written, access.clone()).await;
         if result.as_ref().is_err_and(|error| is_for_want_of_space(error)) && self.collector.recover().await {
-            return self.attempt(reference, who, written, access).await;
+            return self.attempt(reference, caller, written, access).await;
         }
         result
     }
 
-    async fn attempt(&self, reference: &Reference, who: &Who, written: &str, access: Access) -> Result<(), PullError> {
+    async fn attempt(&self, reference: &Reference, caller: &Caller, written: &str, access: Access) -> Result<(), PullError> {
+        let ask = Ask { registry: &*self.fetcher.registry, caller };
         // One small question, if the image is here: does the tag still mean it?
         if reference.digest().is_none()
             && let Some((known, _)) = self.disk.find(reference)
-            && retried(|| self.fetcher.registry.resolve(reference, who)).await? == known
+            && let (now, served) = ask.digest(reference).await?
+            && now == known
         {
+            let access = access.given(served);
             return self.on_disk(reference, move |disk, reference| disk.allow(reference, known, &access)).await;
         }
         tracing::info!(image = %reference, "pulling");
         let host = platform::host();
-        let (target, digest, bytes, manifest) = self.manifest(reference, who, &host).await?;
+        let (target, digest, bytes, manifest, given) = self.manifest(reference, ask, &host).await?;
+        let access = access.given(given);
         if self.disk.has_manifest(digest) {
             return self.on_disk(reference, move |disk, reference| disk.name(reference, target, digest, access)).await;
         }
-        let config = self.document(reference, who, &manifest.config).await?;
+        let config = ask.blob(reference, &manifest.config).await?;
         let configuration = Configuration::parse(&config, manifest.layers.len())?;
         if !platform::runs_on(&configuration.platform, &host) {
             return Err(PullError::Platform { offered: platform::spell(&configuration.platform), host: platform::spell(&host) });
@@ -291,7 +294,7 @@ impl Puller {
         let missing = self.missing(&manifest, &configuration);
         self.make_room(&missing).await;
         let bounds = self.bounds(&manifest, &configuration, &missing).await?;
-        let (mut fetched, failure) = self.layers(reference, who, written, &missing, &configuration, &bounds).await;
+        let (mut fetched, failure) = self.layers(reference, caller, written, &missing, &configuration, &bounds).await;
         let (manifest, config) = (bytes.to_vec(), config.to_vec());
         let result = match failure {
             None => {
@@ -329,54 +332,27 @@ impl Puller {
         })
     }
 
-    /// The manifest for this host: what the reference names, digest and bytes of the manifest, and the manifest.
+    /// The manifest for this host: what the reference names, digest and bytes of the manifest, the manifest, and whom hosts gave it to.
     async fn manifest(
         &self,
         reference: &Reference,
-        who: &Who,
+        ask: Ask<'_>,
         host: &Platform,
-    ) -> Result<(Digest, Digest, Bytes, ImageManifest), PullError> {
+    ) -> Result<(Digest, Digest, Bytes, ImageManifest, Served), PullError> {
         let mut at = reference.clone();
         let mut target = None;
+        let mut all_served = Served::AsAsked;
         for _ in 0..NESTING {
-            let bytes = retried(|| self.fetcher.registry.manifest(&at, who)).await?;
+            let (bytes, served) = ask.manifest(&at).await?;
+            all_served = all_served.and(served);
             let actual = Digest::of(&bytes);
-            match at.digest() {
-                Some(expected) if expected != actual => return Err(PullError::Digest { what: "manifest", expected, actual }),
-                Some(_) | None => {}
-            }
             let target = *target.get_or_insert(actual);
             match Manifest::parse(&bytes)? {
-                Manifest::Image(manifest) => return Ok((target, actual, bytes, manifest)),
+                Manifest::Image(manifest) => return Ok((target, actual, bytes, manifest, all_served)),
                 Manifest::Index(entries) => at = reference.at(platform::choose(&entries, host)?.digest),
             }
         }
         Err(DocumentError::NotAnImage("an index nested more than two levels deep".into()).into())
-    }
-
-    /// A small blob, whole and verified.
-    async fn document(&self, reference: &Reference, who: &Who, descriptor: &Descriptor) -> Result<Bytes, PullError> {
-        let limit = CONFIG_MAX.min(descriptor.size);
-        let fetch = || async {
-            let mut stream = self.fetcher.registry.blob(reference, who, descriptor.digest, 0).await?;
-            let mut body = BytesMut::new();
-            while let Some(chunk) = stream.chunks.next().await {
-                body.extend_from_slice(&chunk?);
-                if body.len() as u64 > limit {
-                    return Err(RegistryError::TooLarge { host: reference.host().to_owned(), limit });
-                }
-            }
-            Ok(body.freeze())
-        };
-        let in_time = || async {
-            let late = |_| RegistryError::Stalled { host: reference.host().to_owned() };
-            tokio::time::timeout(DOCUMENT_TIMEOUT, fetch()).await.map_err(late)?
-        };
-        let body = retried(in_time).await?;
-        match Digest::of(&body) {
-            actual if actual == descriptor.digest => Ok(body),
-            actual => Err(PullError::Digest { what: "image configuration", expected: descriptor.digest, actual }),
-        }
     }
 
     /// The layers that the store lacks.
@@ -434,18 +410,22 @@ impl Puller {
     async fn layers(
         &self,
         reference: &Reference,
-        who: &Who,
+        caller: &Caller,
         written: &str,
         missing: &[MissingLayer],
         configuration: &Configuration,
         bounds: &Bounds,
     ) -> (BTreeMap<Digest, FetchedLayer>, Option<PullError>) {
         let mut tasks = JoinSet::new();
+        let routes = match self.fetcher.registry.routes(reference, caller, Need::Content).await {
+            Ok(routes) => routes,
+            Err(error) => return (BTreeMap::new(), Some(error.into())),
+        };
+        let sources: Vec<Source> = routes.into_iter().map(|route| Source { reference: reference.clone(), route }).collect();
         let (begun, stop, order) = (Instant::now(), CancellationToken::new(), self.fetcher.transfers.order());
         for layer in missing {
             let wanted = WantedLayer {
-                reference: reference.clone(),
-                who: who.clone(),
+                sources: sources.clone(),
                 written: written.to_owned(),
                 layer: layer.descriptor.clone(),
                 diff_id: layer.diff_id,
@@ -580,23 +560,5 @@ async fn served(fetched: BTreeMap<Digest, FetchedLayer>) -> (BTreeMap<Digest, St
 async fn finish(blobs: Vec<Joined>) {
     for blob in blobs {
         blob.finish().await;
-    }
-}
-
-/// Asks again when that may help.
-async fn retried<T, F: Future<Output = Result<T, RegistryError>>>(ask: impl Fn() -> F) -> Result<T, RegistryError> {
-    let mut failures = 0;
-    loop {
-        let error = match ask().await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error,
-        };
-        failures += 1;
-        match error.is_transient() {
-            Some(wanted) if failures < ATTEMPTS && wanted <= LONGEST_WAIT => {
-                tokio::time::sleep(pause(failures, wanted, chance())).await;
-            }
-            Some(_) | None => return Err(error),
-        }
     }
 }

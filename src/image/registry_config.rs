@@ -1,5 +1,6 @@
 //! Configuration of registries. **Pure**.
 
+use super::mirror_config::MirrorConfig;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -36,7 +37,17 @@ pub struct RegistryConfig {
     /// over plain http, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub token_servers: Vec<String>,
+    /// Hosts that are asked before the registry, in this order. With mirrors or `upstream`, the entry of the registry in `registriesDirectory` is not
+    /// used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mirrors: Vec<MirrorConfig>,
+    /// False: only the mirrors are asked, and never the registry itself. Default: true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<bool>,
 }
+
+/// Most mirrors of a registry.
+const MIRRORS_MAX: usize = 16;
 
 impl RegistryConfig {
     /// Returns true if the entry has credentials.
@@ -46,7 +57,8 @@ impl RegistryConfig {
 
     /// The problem of the entry, or `None`.
     pub fn problem(&self) -> Option<String> {
-        let Self { host, http, ca_file, username, password_file, auth_file, credential_helper, token_servers } = self;
+        let Self { host, http, ca_file, username, password_file, auth_file, credential_helper, token_servers, mirrors, upstream } =
+            self;
         let as_reference = format!("{host}/x").parse::<podstead_container::reference::Reference>();
         if !as_reference.is_ok_and(|reference| reference.host() == host) {
             return Some(format!(
@@ -78,6 +90,15 @@ impl RegistryConfig {
                 "registry {host}: token server {entry:?} is not a host, or a host and a port (auth.lan, auth.lan:5001)"
             ));
         }
+        if let Some(problem) = mirrors.iter().find_map(MirrorConfig::problem) {
+            return Some(format!("registry {host}: {problem}"));
+        }
+        if mirrors.len() > MIRRORS_MAX {
+            return Some(format!("registry {host}: more than {MIRRORS_MAX} mirrors"));
+        }
+        if *upstream == Some(false) && mirrors.is_empty() {
+            return Some(format!("registry {host}: upstream: false without mirrors leaves no host to ask"));
+        }
         let relative = [ca_file, password_file, auth_file].into_iter().flatten().find(|path| !path.is_absolute());
         relative.map(|path| format!("registry {host}: path {path:?} is not absolute"))
     }
@@ -104,6 +125,7 @@ mod tests {
     fn contradictions_are_named() {
         let parse = |text: &str| serde_json::from_str::<RegistryConfig>(text).unwrap().problem();
         assert_eq!(parse(r#"{"host":"docker.io"}"#), None);
+        assert_eq!(parse(r#"{"host":"docker.io","mirrors":[{"url":"https://m.lan"}],"upstream":false}"#), None);
         assert_eq!(parse(r#"{"host":"[::1]:5000","http":true}"#), None);
         assert_eq!(parse(r#"{"host":"r.lan","username":"u","passwordFile":"/p"}"#), None);
         assert_eq!(parse(r#"{"host":"r.lan","tokenServers":["auth.lan","auth.lan:5001","[::1]:5001"]}"#), None);
@@ -117,6 +139,8 @@ mod tests {
             (r#"{"host":"r.lan","credentialHelper":"x","authFile":"/a"}"#, "cannot be set with"),
             (r#"{"host":"r.lan","http":true,"caFile":"/c"}"#, "cannot be used with http"),
             (r#"{"host":"r.lan","caFile":"c"}"#, "not absolute"),
+            (r#"{"host":"r.lan","upstream":false}"#, "leaves no host to ask"),
+            (r#"{"host":"r.lan","mirrors":[{"url":"m.lan"}]}"#, "registry r.lan: mirror \"m.lan\" is not a URL"),
             (r#"{"host":"r.lan","tokenServers":["https://auth.lan"]}"#, "token server"),
             (r#"{"host":"r.lan","tokenServers":["auth.lan/token"]}"#, "token server"),
             (r#"{"host":"r.lan","tokenServers":[""]}"#, "token server"),

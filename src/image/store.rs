@@ -38,6 +38,21 @@ const LAYERS_PER_HOST: usize = 3;
 /// Layers unpacked at once. Each has three threads.
 const UNPACKERS: usize = 3;
 
+/// Directories that are looked at when a registry is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegistryDirectories {
+    /// Directories of credential helpers; an earlier one is looked at first.
+    pub helpers: Vec<PathBuf>,
+    /// containerd's directory of hosts, with a directory for each registry; `None` for no such directory.
+    pub hosts: Option<PathBuf>,
+}
+
+impl Default for RegistryDirectories {
+    fn default() -> Self {
+        Self { helpers: HELPER_DIRECTORIES.map(PathBuf::from).to_vec(), hosts: None }
+    }
+}
+
 /// Configuration of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageStoreConfig {
@@ -45,8 +60,8 @@ pub struct ImageStoreConfig {
     pub registries: Vec<RegistryConfig>,
     /// Files with credentials for registries, as `podman login` and `docker login` write them; an earlier one is tried first.
     pub auth_files: Vec<PathBuf>,
-    /// Directories of credential helpers; an earlier one is looked at first.
-    pub helper_directories: Vec<PathBuf>,
+    /// Directories that say more about registries.
+    pub directories: RegistryDirectories,
     /// Archives in this directory are imported; `None` for no such directory.
     pub preload: Option<PathBuf>,
     /// Limits of one image.
@@ -74,7 +89,7 @@ impl Default for ImageStoreConfig {
         Self {
             registries: Vec::new(),
             auth_files: Vec::new(),
-            helper_directories: HELPER_DIRECTORIES.map(PathBuf::from).to_vec(),
+            directories: RegistryDirectories::default(),
             preload: None,
             limits: Limits::default(),
             reserve: Reserve::default(),
@@ -116,8 +131,10 @@ impl ImageStore {
         }
         let disk = Arc::new(disk);
         let progress = broadcast::Sender::new(PROGRESS_QUEUE);
-        let logins = Logins::new(&config.auth_files, config.helper_directories.clone());
-        let registry: Arc<dyn Registry> = Arc::new(Registries::new(&config.registries, config.stall_timeout, logins));
+        let RegistryDirectories { helpers, hosts } = config.directories.clone();
+        let logins = Logins::new(&config.auth_files, helpers);
+        let registries = Registries::new(&config.registries, hosts, config.stall_timeout, logins, Arc::clone(&events));
+        let registry: Arc<dyn Registry> = Arc::new(registries);
         let total = config.parallel_layers.max(1);
         let setup = Setup {
             registry: Arc::clone(&registry),

@@ -154,7 +154,7 @@ impl FakeRegistry {
         tags.insert("1".into(), self.state.config.clone());
     }
 
-    /// Requests so far that contain `text`, as `METHOD path`.
+    /// Requests so far that contain `text`, as `METHOD path` or `METHOD path with credentials`.
     pub(crate) fn seen(&self, text: &str) -> usize {
         self.state.seen.lock().unwrap().iter().filter(|request| request.contains(text)).count()
     }
@@ -179,8 +179,11 @@ async fn connection(mut stream: TcpStream, state: &State) -> std::io::Result<()>
         let head = String::from_utf8(head).unwrap().to_lowercase();
         let mut words = head.split_whitespace();
         let (method, path) = (words.next().unwrap().to_uppercase(), words.next().unwrap().to_owned());
-        state.seen.lock().unwrap().push(format!("{method} {path}"));
         let header = |name: &str| head.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_owned()));
+        let with = if header("authorization").is_some() { " with credentials" } else { "" };
+        state.seen.lock().unwrap().push(format!("{method} {path}{with}"));
+        // Whom a mirror stands in for.
+        let path = path.split("?ns=").next().unwrap().to_owned();
         let broken = *state.broken.lock().unwrap();
         match broken {
             Some(Fault::Status(status)) => {

@@ -3,7 +3,7 @@
 use crate::real_registry::{Authority, Registry};
 use crate::support::TestStore;
 use podstead::{
-    image::{ImageStore, ImageStoreConfig, RegistryConfig},
+    image::{ImageStore, ImageStoreConfig, RegistryConfig, RegistryDirectories},
     pod::containers::PullPolicy,
     runtime::{ImageService, PullSecrets},
 };
@@ -46,7 +46,7 @@ impl Site {
         self.test.open_with(ImageStoreConfig {
             registries: vec![registry],
             auth_files: ["one.json", "two.json", "three.json"].map(|name| self.test.path(name)).to_vec(),
-            helper_directories: vec![self.test.directory.path().to_owned()],
+            directories: RegistryDirectories { helpers: vec![self.test.directory.path().to_owned()], hosts: None },
             ..Default::default()
         })
     }

@@ -6,6 +6,7 @@ mod collection;
 mod fake_registry;
 mod hostile_layers;
 mod logins;
+mod mirrors;
 mod power_cut;
 mod preload;
 mod proxy;

@@ -285,7 +285,7 @@ async fn credentials_open_basic_and_token_doors_and_wrong_ones_do_not() {
 }
 
 /// Secrets of a pod, of one Secret with one entry for the registry.
-fn secrets(registry: &FakeRegistry, password: &str) -> PullSecrets {
+pub(crate) fn secrets(registry: &FakeRegistry, password: &str) -> PullSecrets {
     let content = format!(r#"{{"auths":{{"{}":{{"username":"{USER}","password":"{password}"}}}}}}"#, registry.host());
     let data = [(".dockerconfigjson".to_owned(), k8s_openapi::ByteString(content.into_bytes()))];
     let secret = k8s_openapi::api::core::v1::Secret {

@@ -28,6 +28,17 @@ pub(crate) struct Authority {
     pub(crate) ca: String,
     certificate: String,
     key: String,
+    /// Certificate and key of a client.
+    pub(crate) client: String,
+}
+
+/// Those whom a registry lets in.
+enum Door<'a> {
+    Everybody,
+    /// Over TLS, with a user name and a password.
+    Password(&'a Authority),
+    /// Over TLS, with a certificate of the authority.
+    Certificate(&'a Authority),
 }
 
 impl Authority {
@@ -43,20 +54,34 @@ impl Authority {
             leaf.not_after = rcgen::date_time_ymd(2020, 1, 1);
         }
         let certificate = leaf.signed_by(&key, &issuer).unwrap().pem();
-        Self { ca: ca_certificate.pem(), certificate, key: key.serialize_pem() }
+        let client_key = rcgen::KeyPair::generate().unwrap();
+        let mut client = rcgen::CertificateParams::new(Vec::new()).unwrap();
+        client.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+        let client = client.signed_by(&client_key, &issuer).unwrap().pem() + &client_key.serialize_pem();
+        Self { ca: ca_certificate.pem(), certificate, key: key.serialize_pem(), client }
     }
 }
 
 impl Registry {
     pub(crate) fn start() -> Self {
-        Self::start_with(None)
+        Self::start_with(&Door::Everybody, "")
     }
 
     pub(crate) fn secure(authority: &Authority) -> Self {
-        Self::start_with(Some(authority))
+        Self::start_with(&Door::Password(authority), "")
     }
 
-    fn start_with(authority: Option<&Authority>) -> Self {
+    /// A pull-through cache of another registry, for those with a password.
+    pub(crate) fn cache(authority: &Authority, of: &Self) -> Self {
+        Self::start_with(&Door::Password(authority), &proxy(of))
+    }
+
+    /// A pull-through cache of another registry, for those with a certificate.
+    pub(crate) fn mutual_cache(authority: &Authority, of: &Self) -> Self {
+        Self::start_with(&Door::Certificate(authority), &proxy(of))
+    }
+
+    fn start_with(door: &Door<'_>, more: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         let shown = |name: &str| at(name).display().to_string();
@@ -64,22 +89,27 @@ impl Registry {
             "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\n",
             shown("data")
         );
-        match authority {
-            None => config += "http: {addr: '127.0.0.1:0'}\n",
-            Some(authority) => {
+        let (is_password, secure) = (matches!(door, Door::Password(_)), !matches!(door, Door::Everybody));
+        match door {
+            Door::Everybody => config += "http: {addr: '127.0.0.1:0'}\n",
+            Door::Password(authority) | Door::Certificate(authority) => {
                 std::fs::write(at("cert.pem"), &authority.certificate).unwrap();
                 std::fs::write(at("key.pem"), &authority.key).unwrap();
                 std::fs::write(at("htpasswd"), HTPASSWD).unwrap();
+                std::fs::write(at("ca.pem"), &authority.ca).unwrap();
                 config += &format!(
-                    "http: {{addr: '127.0.0.1:0', tls: {{certificate: {}, key: {}}}}}\n",
+                    "http: {{addr: '127.0.0.1:0', tls: {{certificate: {}, key: {}{}}}}}\n",
                     shown("cert.pem"),
-                    shown("key.pem")
+                    shown("key.pem"),
+                    if is_password { String::new() } else { format!(", clientcas: [{}]", shown("ca.pem")) }
                 );
-                config += &format!("auth: {{htpasswd: {{realm: test, path: {}}}}}\n", shown("htpasswd"));
+                if is_password {
+                    config += &format!("auth: {{htpasswd: {{realm: test, path: {}}}}}\n", shown("htpasswd"));
+                }
             }
         }
-        let (process, port) = crate::registry::serve(directory.path(), &config);
-        Self { process, host: format!("127.0.0.1:{port}"), secure: authority.is_some(), directory }
+        let (process, port) = crate::registry::serve(directory.path(), &(config + more));
+        Self { process, host: format!("127.0.0.1:{port}"), secure, directory }
     }
 
     /// `host/name`
@@ -128,6 +158,10 @@ impl Drop for Registry {
         drop(self.process.kill());
         drop(self.process.wait());
     }
+}
+
+fn proxy(of: &Registry) -> String {
+    format!("proxy: {{remoteurl: 'http://{}'}}\n", of.host)
 }
 
 fn store_config(registry: RegistryConfig) -> ImageStoreConfig {

@@ -174,7 +174,7 @@ async fn power_cut_costs_what_was_not_synced() {
     let disk = Disk::new();
     let name = large.clone();
     let is_slow = move |request: &Request| is_large(request, &name) && request.number == 0;
-    let proxy = bench.proxy(move |request| if is_slow(request) { Act::Drip(600 << 10) } else { Act::Pass }).await;
+    let proxy = bench.proxy(move |request| if is_slow(request) { Act::Drip(400 << 10) } else { Act::Pass }).await;
     let open = || ImageStore::open(&disk.root(), config(&proxy.host()), bench.test.events.clone()).unwrap();
     let store = open();
     let pulling = tokio::spawn({

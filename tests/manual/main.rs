@@ -135,6 +135,7 @@ pages! {
     join_cluster: "how-to/join-cluster.md",
     kubectl: "how-to/kubectl.md",
     many_hosts: "how-to/many-hosts.md",
+    mirrors: "how-to/mirrors.md",
     notifications: "how-to/notifications.md",
     private_registry: "how-to/private-registry.md",
     proxy: "how-to/proxy.md",

@@ -10,7 +10,7 @@ use podstead_api::published::first_version;
 use podstead_config::Config;
 use podstead_config::last_valid;
 use podstead_container::PodLifecycleEvent;
-use podstead_image::{ImageStore, ImageStoreConfig, default_auth_files};
+use podstead_image::{ImageStore, ImageStoreConfig, RegistryDirectories, default_auth_files};
 use podstead_mux::ObjectView;
 use podstead_pod::env::EnvFacts;
 use podstead_pod::objects::FingerprintKey;
@@ -145,6 +145,7 @@ fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>)
     let store = ImageStoreConfig {
         registries: config.registries.clone(),
         auth_files: if config.default_auth_files { default_auth_files() } else { Vec::new() },
+        directories: RegistryDirectories { hosts: Some(config.registries_directory.clone()), ..RegistryDirectories::default() },
         preload: Some(config.preload.clone()),
         limits: config.images.limits,
         reserve: config.images.reserve,

@@ -2,26 +2,31 @@
 
 use super::super::answers;
 use super::super::document::MANIFEST_MEDIA_TYPES;
+use super::super::explain::explain;
 use super::super::registry_config::RegistryConfig;
 use super::challenge::{self, Challenge};
-use super::login::{HostLogins, Logins};
+use super::hosts::{self, Endpoint, Health, Role};
+use super::login::{HostLogin, HostLogins, Logins};
 use super::origin::{self, RealmRefusal};
 use super::token::{self, Token};
 use super::transport::{Answer, Outgoing, Transport};
-use super::{BlobStream, Registry, RegistryError, Who};
+use super::{BlobStream, Caller, Need, Registry, RegistryError, Route, Who};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use jiff::Timestamp;
 use podstead_container::digest::Digest;
-use podstead_container::reference::{DEFAULT_HOST, Reference};
+use podstead_container::reference::Reference;
 use podstead_runtime::credentials::Credentials;
+use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE, DATE, HeaderMap, HeaderValue, RANGE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use reqwest::{Method, Response, StatusCode, Url};
+use reqwest::{Method, Response, StatusCode};
 use serde::Deserialize;
 use std::collections::HashMap;
+use std::error::Error;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -36,25 +41,30 @@ const ERROR_MAX: u64 = 16 << 10;
 const SAID_MAX: usize = 200;
 const DIGEST_HEADER: &str = "docker-content-digest";
 
-/// All registries. Connections are kept per host, for hosts differ in whom they trust.
+/// Hosts with connections; beyond it, they are made anew.
+const HOSTS_MAX: usize = 256;
+
+/// All registries and their mirrors. Connections are kept per host, for hosts differ in whom they trust.
 #[derive(Debug)]
 pub(crate) struct Registries {
     configs: HashMap<String, RegistryConfig>,
-    /// Those that are asked over http.
+    /// Hosts that are asked over http.
     plain: Arc<[String]>,
+    /// containerd's directory of hosts.
+    directory: Option<PathBuf>,
     stall: Duration,
     logins: Arc<Logins>,
-    hosts: Mutex<HashMap<String, Arc<Host>>>,
+    hosts: Mutex<Vec<Arc<Host>>>,
+    health: Health,
+    events: Arc<dyn EventRecorder>,
 }
 
-/// One registry.
+/// One registry or mirror.
 #[derive(Debug)]
 struct Host {
     /// As in references.
     name: String,
-    config: RegistryConfig,
-    /// Beginning of its URLs.
-    base: Url,
+    endpoint: Endpoint,
     transport: Transport,
     logins: Arc<Logins>,
     /// `Authorization` by repository and who asks, and until when.
@@ -64,26 +74,101 @@ struct Host {
 }
 
 impl Registries {
-    /// `stall`: a connection that is silent for so long is given up.
-    pub(crate) fn new(configs: &[RegistryConfig], stall: Duration, logins: Logins) -> Self {
-        let plain = configs.iter().filter(|config| config.http).map(|config| config.host.clone()).collect();
+    /// `stall`: a connection that is silent for so long is given up. `directory` is containerd's directory of hosts.
+    pub(crate) fn new(
+        configs: &[RegistryConfig],
+        directory: Option<PathBuf>,
+        stall: Duration,
+        logins: Logins,
+        events: Arc<dyn EventRecorder>,
+    ) -> Self {
+        let mirrors = configs.iter().flat_map(|config| &config.mirrors).filter_map(|mirror| mirror.parsed());
+        let plain_mirrors = mirrors.filter(|url| url.scheme() == "http").map(|url| origin::authority(&url));
+        let plain = configs.iter().filter(|config| config.http).map(|config| config.host.clone()).chain(plain_mirrors).collect();
         let configs = configs.iter().map(|config| (config.host.clone(), config.clone())).collect();
-        Self { configs, plain, stall, logins: Arc::new(logins), hosts: Mutex::default() }
+        let (hosts, health) = (Mutex::default(), Health::default());
+        Self { configs, plain, directory, stall, logins: Arc::new(logins), hosts, health, events }
     }
 
-    fn host(&self, name: &str) -> Result<Arc<Host>, RegistryError> {
+    fn host(&self, endpoint: &Endpoint) -> Result<Arc<Host>, RegistryError> {
         let mut hosts = lock(&self.hosts);
-        if let Some(host) = hosts.get(name) {
+        if let Some(host) = hosts.iter().find(|host| host.endpoint == *endpoint) {
             return Ok(Arc::clone(host));
         }
-        let host = Arc::new(Host::new(self.config(name), Arc::clone(&self.plain), self.stall, Arc::clone(&self.logins))?);
-        hosts.insert(name.to_owned(), Arc::clone(&host));
+        let host = Arc::new(Host::new(endpoint.clone(), Arc::clone(&self.plain), self.stall, Arc::clone(&self.logins))?);
+        if hosts.len() >= HOSTS_MAX {
+            hosts.clear();
+        }
+        hosts.push(Arc::clone(&host));
         Ok(host)
     }
 
     fn config(&self, name: &str) -> RegistryConfig {
         let default = || RegistryConfig { host: name.to_owned(), ..RegistryConfig::default() };
         self.configs.get(name).cloned().unwrap_or_else(default)
+    }
+
+    /// Remembers how a host answered.
+    fn noted<T>(&self, route: &Route, result: Result<T, RegistryError>) -> Result<T, RegistryError> {
+        match &result {
+            Err(error) if error.is_unreachable() => self.health.failed(route.host()),
+            // This host of ours is what failed.
+            Err(RegistryError::Credentials { .. } | RegistryError::Setup { .. }) => {}
+            Ok(_) | Err(_) => self.health.answered(route.host()),
+        }
+        result
+    }
+
+    async fn digest(&self, reference: &Reference, route: &Route) -> Result<Digest, RegistryError> {
+        let host = self.host(&route.endpoint)?;
+        let path = manifest_path(reference);
+        let response = host.send(reference, &route.who, Method::HEAD, &path, Part::Document).await?;
+        match host.digest_of(&response)? {
+            Some(digest) => Ok(digest),
+            // The header is optional.
+            None => Ok(Digest::of(&self.document(reference, route).await?)),
+        }
+    }
+
+    async fn document(&self, reference: &Reference, route: &Route) -> Result<Bytes, RegistryError> {
+        let host = self.host(&route.endpoint)?;
+        let path = manifest_path(reference);
+        let response = host.send(reference, &route.who, Method::GET, &path, Part::Document).await?;
+        let promised = host.digest_of(&response)?;
+        let body = host.body(response, MANIFEST_MAX).await?;
+        match promised {
+            Some(promised) if promised != Digest::of(&body) => Err(host
+                .nonsense("the manifest does not match the digest in the response header: it was altered or damaged in transit")),
+            Some(_) | None => Ok(body),
+        }
+    }
+
+    async fn stream(&self, reference: &Reference, route: &Route, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError> {
+        let host = self.host(&route.endpoint)?;
+        let path = format!("{}/blobs/{digest}", reference.repository());
+        let response = match host.send(reference, &route.who, Method::GET, &path, Part::From(offset)).await {
+            // Some servers do not know ranges at all.
+            Err(RegistryError::Status { code: 400 | 501, .. }) if offset > 0 => {
+                host.send(reference, &route.who, Method::GET, &path, Part::From(0)).await?
+            }
+            sent => sent?,
+        };
+        host.blob_stream(response)
+    }
+
+    /// The routes to one host. To a mirror nobody brings the credentials of the registry.
+    async fn routes_to(&self, endpoint: Endpoint, reference: &Reference, caller: &Caller) -> Vec<Route> {
+        let endpoint = if caller.of_host { endpoint } else { endpoint.without_identity() };
+        let whos = match endpoint.role {
+            Role::Registry => vec![caller.who.clone()],
+            Role::Mirror if caller.of_host => {
+                let found = self.logins.find(&endpoint.access, &endpoint.repository(reference)).await;
+                found.logins.into_iter().chain([HostLogin::Nobody]).map(Who::Host).collect()
+            }
+            Role::Mirror => vec![Who::Host(HostLogin::Nobody)],
+        };
+        let endpoint = Arc::new(endpoint);
+        whos.into_iter().map(|who| Route { endpoint: Arc::clone(&endpoint), who }).collect()
     }
 }
 
@@ -94,45 +179,65 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[async_trait]
 impl Registry for Registries {
     async fn host_logins(&self, reference: &Reference) -> HostLogins {
-        self.logins.find(&self.config(reference.host()), reference).await
+        self.logins.find(&self.config(reference.host()), reference.repository()).await
     }
 
-    async fn resolve(&self, reference: &Reference, who: &Who) -> Result<Digest, RegistryError> {
-        let host = self.host(reference.host())?;
-        let path = manifest_path(reference);
-        let response = host.send(reference, who, Method::HEAD, &path, Part::Document).await?;
-        match host.digest_of(&response)? {
-            Some(digest) => Ok(digest),
-            // The header is optional.
-            None => Ok(Digest::of(&self.manifest(reference, who).await?)),
+    async fn routes(&self, reference: &Reference, caller: &Caller, need: Need) -> Result<Vec<Route>, RegistryError> {
+        let registry = reference.host();
+        let endpoints = hosts::endpoints(registry, &self.configs, self.directory.as_deref()).map_err(RegistryError::Hosts)?;
+        let is_able = |endpoint: &Endpoint| endpoint.pulls && (need == Need::Content || endpoint.resolves);
+        let mut routes = Vec::new();
+        for endpoint in endpoints.into_iter().filter(is_able) {
+            routes.extend(self.routes_to(endpoint, reference, caller).await);
+        }
+        routes.sort_by_key(|route| self.health.is_closed(route.host()));
+        match routes.is_empty() {
+            true => Err(RegistryError::NoHost { registry: registry.to_owned(), need: need.noun() }),
+            false => Ok(routes),
         }
     }
 
-    async fn manifest(&self, reference: &Reference, who: &Who) -> Result<Bytes, RegistryError> {
-        let host = self.host(reference.host())?;
-        let path = manifest_path(reference);
-        let response = host.send(reference, who, Method::GET, &path, Part::Document).await?;
-        let promised = host.digest_of(&response)?;
-        let body = host.body(response, MANIFEST_MAX).await?;
-        match promised {
-            Some(promised) if promised != Digest::of(&body) => Err(host
-                .nonsense("the manifest does not match the digest in the response header: it was altered or damaged in transit")),
-            Some(_) | None => Ok(body),
-        }
+    async fn resolve(&self, reference: &Reference, route: &Route) -> Result<Digest, RegistryError> {
+        self.noted(route, self.digest(reference, route).await)
     }
 
-    async fn blob(&self, reference: &Reference, who: &Who, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError> {
-        let host = self.host(reference.host())?;
-        let path = format!("{}/blobs/{digest}", reference.repository());
-        let response = match host.send(reference, who, Method::GET, &path, Part::From(offset)).await {
-            // Some servers do not know ranges at all.
-            Err(RegistryError::Status { code: 400 | 501, .. }) if offset > 0 => {
-                host.send(reference, who, Method::GET, &path, Part::From(0)).await?
-            }
-            sent => sent?,
-        };
-        host.blob_stream(response)
+    async fn manifest(&self, reference: &Reference, route: &Route) -> Result<Bytes, RegistryError> {
+        self.noted(route, self.document(reference, route).await)
     }
+
+    async fn blob(&self, reference: &Reference, route: &Route, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError> {
+        self.noted(route, self.stream(reference, route, digest, offset).await)
+    }
+
+    fn interrupted(&self, route: &Route) {
+        self.health.failed(route.host());
+    }
+
+    fn passed_over(&self, reference: &Reference, route: &Route, failure: &(dyn Error + 'static)) {
+        if !route.is_mirror() {
+            return;
+        }
+        let message = format!("mirror {} of {}: {}", route.host(), reference.host(), explain(failure));
+        // A mirror may have a part of the images only.
+        if is_not_found(failure) {
+            return tracing::info!(image = %reference, "{message}");
+        }
+        tracing::warn!(image = %reference, "{message}");
+        if self.health.is_news(route.host()) {
+            self.events.record(&Subject::Node, EventType::Warning, "MirrorFailed", &message);
+        }
+    }
+}
+
+fn is_not_found(failure: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(failure);
+    while let Some(error) = cause {
+        if matches!(error.downcast_ref(), Some(RegistryError::NotFound { .. })) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 fn manifest_path(reference: &Reference) -> String {
@@ -149,15 +254,10 @@ enum Part {
 }
 
 impl Host {
-    fn new(config: RegistryConfig, plain: Arc<[String]>, stall: Duration, logins: Arc<Logins>) -> Result<Self, RegistryError> {
-        let name = config.host.clone();
-        // The hub answers under another name than its references have.
-        let authority = if name == DEFAULT_HOST { "registry-1.docker.io" } else { &name };
-        let base = format!("{}://{authority}/v2/", if config.http { "http" } else { "https" });
-        let setup = |error| RegistryError::Setup { host: name.clone(), reason: format!("{base}: {error}") };
-        let base = Url::parse(&base).map_err(setup)?;
-        let transport = Transport::new(&config, base.clone(), plain, stall)?;
-        Ok(Self { base, config, transport, logins, tokens: Mutex::default(), closed: Mutex::default(), name })
+    fn new(endpoint: Endpoint, plain: Arc<[String]>, stall: Duration, logins: Arc<Logins>) -> Result<Self, RegistryError> {
+        let name = endpoint.access.host.clone();
+        let transport = Transport::new(&endpoint, plain, stall)?;
+        Ok(Self { endpoint, transport, logins, tokens: Mutex::default(), closed: Mutex::default(), name })
     }
 
     /// The body of a successful answer to a request for a blob.
@@ -204,7 +304,10 @@ impl Host {
         part: Part,
     ) -> Result<Response, RegistryError> {
         self.check_open()?;
-        let url = self.base.join(path).map_err(|error| self.nonsense(&format!("{path}: {error}")))?;
+        let mut url = self.endpoint.base.join(path).map_err(|error| self.nonsense(&format!("{path}: {error}")))?;
+        if let Some(registry) = &self.endpoint.namespace {
+            url.query_pairs_mut().append_pair("ns", registry);
+        }
         let request = |authorization| Outgoing {
             method: method.clone(),
             url: url.clone(),
@@ -253,7 +356,7 @@ impl Host {
 
     async fn credentials(&self, reference: &Reference, who: &Who) -> Result<Credentials, RegistryError> {
         match who {
-            Who::Host(login) => self.logins.read(login, &self.config, reference.repository()).await,
+            Who::Host(login) => self.logins.read(login, &self.endpoint.access, &self.endpoint.repository(reference)).await,
             Who::Pod(credentials) => Ok(credentials.clone()),
         }
     }
@@ -279,7 +382,7 @@ impl Host {
             (Challenge::Basic, Credentials::Password(username, password)) => (token::basic(username, password), token::TOKEN_LIFE),
             (Challenge::Basic, Credentials::Anonymous | Credentials::Identity(_)) => return Err(unauthorized()),
             (Challenge::Bearer { realm, service, scope }, credentials) => {
-                let scope = origin::pull_scope(scope.as_deref(), reference.repository());
+                let scope = origin::pull_scope(scope.as_deref(), &self.endpoint.repository(reference));
                 let token = self.fetch_token(&realm, service.as_deref(), &scope, credentials).await?;
                 let token = token.ok_or_else(unauthorized)?;
                 (token::bearer(&token.text), token.life)
@@ -299,7 +402,8 @@ impl Host {
         credentials: &Credentials,
     ) -> Result<Option<Token>, RegistryError> {
         let refused = |refusal: RealmRefusal| RegistryError::Realm { host: self.name.clone(), reason: refusal.to_string() };
-        let realm = origin::realm(&self.config, &self.base, realm, *credentials != Credentials::Anonymous).map_err(refused)?;
+        let realm = origin::realm(&self.endpoint.access, &self.endpoint.base, realm, *credentials != Credentials::Anonymous);
+        let realm = realm.map_err(refused)?;
         let response = token::ask(&self.transport, &realm, service, scope, credentials, DOCUMENT_TIMEOUT).await?;
         match response.status() {
             StatusCode::OK => {}

@@ -1,5 +1,6 @@
 //! Errors of registries, with the place where a person must look.
 
+use podstead_container::digest::Digest;
 use podstead_outbound::{Failure, ForbiddenAddress, MAX_HEADERS, NO_TLS};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -164,6 +165,39 @@ pub(crate) enum RegistryError {
         /// The reason.
         reason: String,
     },
+    /// Content is not what its digest says.
+    #[error("{what} of {host} has digest {actual} instead of {expected}: it was altered or damaged in transit")]
+    Digest {
+        /// The host.
+        host: String,
+        /// The requested object.
+        what: &'static str,
+        /// The digest that was asked for.
+        expected: Box<Digest>,
+        /// The digest of what came.
+        actual: Box<Digest>,
+    },
+    /// A file in the directory of hosts; with its line and field.
+    #[error("{0}")]
+    Hosts(String),
+    /// No host that may be asked.
+    #[error(
+        "no host may be asked for {need} of {registry}: set resolve: true for a mirror, or allow the registry itself (upstream)"
+    )]
+    NoHost {
+        /// As references name it.
+        registry: String,
+        /// The purpose.
+        need: &'static str,
+    },
+    /// Several hosts, each with its failure.
+    #[error("{}", listed(failures))]
+    Several {
+        /// In the order in which they were asked.
+        failures: Vec<RegistryError>,
+        /// The one among them that says what to do: that of the registry itself, if it was asked.
+        decisive: usize,
+    },
     /// The file with the certificate authorities, or the TLS set-up as a whole.
     #[error("set up TLS for {host}: {reason}")]
     Setup {
@@ -178,7 +212,31 @@ fn asked(after: Option<Duration>) -> String {
     after.map_or_else(String::new, |after| format!(", asked to wait {} s", after.as_secs_f64().ceil()))
 }
 
+fn listed(failures: &[RegistryError]) -> String {
+    let failures: Vec<String> = failures.iter().map(ToString::to_string).collect();
+    failures.join("; ")
+}
+
 impl RegistryError {
+    /// The failure of hosts that were asked one after the other; `is_registry` tells the registry itself from its mirrors.
+    pub(crate) fn of_all(failures: Vec<(bool, Self)>) -> Option<Self> {
+        // Without the registry, one that can be asked again later decides.
+        let last = failures.iter().rposition(|(is_registry, _)| *is_registry);
+        let decisive = last.or_else(|| failures.iter().position(|(_, error)| error.is_unreachable())).unwrap_or_default();
+        let mut failures: Vec<Self> = failures.into_iter().map(|(_, error)| error).collect();
+        match failures.len() {
+            0 | 1 => failures.pop(),
+            _ => Some(Self::Several { failures, decisive }),
+        }
+    }
+
+    fn decisive(&self) -> &Self {
+        match self {
+            Self::Several { failures, decisive } => failures.get(*decisive).unwrap_or(self),
+            other => other,
+        }
+    }
+
     /// The registry itself has not answered, or something else has: an image that is present may be used.
     pub(crate) fn is_unreachable(&self) -> bool {
         match self {
@@ -195,12 +253,17 @@ impl RegistryError {
             Self::Status { code, .. } => *code >= 500 || *code == 408,
             Self::Unauthorized { .. } | Self::Denied { .. } | Self::NotFound { .. } => false,
             Self::Credentials { .. } | Self::Setup { .. } => false,
+            Self::Digest { .. } | Self::Hosts(_) | Self::NoHost { .. } => false,
+            Self::Several { failures, decisive } => failures.get(*decisive).is_some_and(Self::is_unreachable),
         }
     }
 
     /// Other credentials may help.
     pub(crate) fn is_about_access(&self) -> bool {
-        matches!(self, Self::Unauthorized { .. } | Self::Denied { .. } | Self::NotFound { .. } | Self::Credentials { .. })
+        matches!(
+            self.decisive(),
+            Self::Unauthorized { .. } | Self::Denied { .. } | Self::NotFound { .. } | Self::Credentials { .. }
+        )
     }
 
     /// Asking again soon may help; with the pause that the registry wants.
@@ -215,6 +278,8 @@ impl RegistryError {
                 None
             }
             Self::Protocol { .. } | Self::Credentials { .. } | Self::Setup { .. } => None,
+            Self::Digest { .. } | Self::Hosts(_) | Self::NoHost { .. } => None,
+            Self::Several { failures, decisive } => failures.get(*decisive).and_then(Self::is_transient),
             Self::Redirect { .. } | Self::Realm { .. } | Self::Forbidden(_) | Self::Headers { .. } => None,
         }
     }
@@ -234,9 +299,12 @@ impl RegistryError {
         match Failure::of(error) {
             Failure::Resolve(reason) => Self::Resolve { host, reason },
             Failure::Connect(reason) => Self::Connect { host, reason },
-            Failure::Tls(reason) if reason == NO_TLS => {
-                Self::Tls { host, reason: format!("{reason} (set http: true for the registry if this is intended)") }
-            }
+            Failure::Tls(reason) if reason == NO_TLS => Self::Tls {
+                host,
+                reason: format!(
+                    "{reason} (set http: true for the registry, or write http:// in the URL of a mirror, if this is intended)"
+                ),
+            },
             Failure::Tls(reason) => Self::Tls { host, reason },
             Failure::Stalled => Self::Stalled { host },
             Failure::Forbidden(error) => Self::Forbidden(error),

@@ -3,11 +3,11 @@
 //! Redirects are followed here and not by the HTTP client, which would send `Referer`, follow https to http, and hide who answered.
 
 use super::super::explain::explain;
-use super::super::registry_config::RegistryConfig;
 use super::RegistryError;
+use super::hosts::Endpoint;
 use super::origin::{self, MAX_REDIRECTS, Realm, RedirectRefusal};
 use podstead_outbound::{self as outbound, AddressGuard, GuardedResolver};
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -42,8 +42,9 @@ pub(super) struct Answer {
 /// The clients of one registry. They are two, for they differ in which addresses they may reach.
 #[derive(Debug)]
 pub(super) struct Transport {
-    config: RegistryConfig,
-    base: Url,
+    endpoint: Endpoint,
+    /// Further headers of requests to the registry's own origin.
+    headers: HeaderMap,
     /// Registries that are configured to be asked over http.
     plain: Arc<[String]>,
     stall: Duration,
@@ -55,10 +56,17 @@ pub(super) struct Transport {
 }
 
 impl Transport {
-    pub(super) fn new(config: &RegistryConfig, base: Url, plain: Arc<[String]>, stall: Duration) -> Result<Self, RegistryError> {
+    pub(super) fn new(endpoint: &Endpoint, plain: Arc<[String]>, stall: Duration) -> Result<Self, RegistryError> {
         let guard = Arc::new(AddressGuard::new(outbound::proxies_of_environment()));
-        let own = client(config, stall, None)?;
-        Ok(Self { config: config.clone(), base, plain, stall, own, away: OnceLock::new(), guard })
+        let own = client(endpoint, stall, None)?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in &endpoint.headers {
+            if let (Ok(name), Ok(mut value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
+                value.set_sensitive(true);
+                headers.append(name, value);
+            }
+        }
+        Ok(Self { endpoint: endpoint.clone(), headers, plain, stall, own, away: OnceLock::new(), guard })
     }
 
     /// Sends a request and follows redirects.
@@ -67,18 +75,21 @@ impl Transport {
         let (origin, mut url, mut is_home) = (outgoing.url.origin(), outgoing.url, true);
         for count in 0..=MAX_REDIRECTS {
             let client = self.client(&url, false)?;
-            let mut request = client.request(outgoing.method.clone(), url.clone()).headers(outgoing.headers.clone());
+            let mut headers = outgoing.headers.clone();
             // Once another host has led somewhere, the place is that host's choice, be it at the registry again.
             is_home &= url.origin() == origin;
-            if let Some(authorization) = outgoing.authorization.as_ref().filter(|_| is_home) {
-                request = request.header(AUTHORIZATION, authorization);
+            if is_home {
+                headers.extend(self.headers.clone());
+                headers.extend(outgoing.authorization.clone().map(|authorization| (AUTHORIZATION, authorization)));
             }
+            let request = client.request(outgoing.method.clone(), url.clone()).headers(headers);
             let response = self.head(request, &url, deadline).await?;
             if !is_redirect(response.status()) {
                 return Ok(Answer { response, is_redirected: count > 0 });
             }
             let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-            let is_plain = |to: &Url| self.plain.iter().any(|host| origin::is_at(to, host));
+            let is_plain =
+                |to: &Url| to.origin() == self.endpoint.base.origin() || self.plain.iter().any(|host| origin::is_at(to, host));
             url = origin::redirect(&url, location, is_plain).map_err(|refusal| self.refused(&url, refusal))?;
         }
         Err(self.refused(&url, RedirectRefusal::TooMany))
@@ -101,13 +112,13 @@ impl Transport {
 
     /// The host for messages: the registry as references name it, another one by its authority.
     fn name(&self, url: &Url) -> String {
-        if url.origin() == self.base.origin() { self.config.host.clone() } else { origin::authority(url) }
+        if url.origin() == self.endpoint.base.origin() { self.endpoint.access.host.clone() } else { origin::authority(url) }
     }
 
     fn client(&self, url: &Url, is_named: bool) -> Result<&Client, RegistryError> {
         // Over another scheme than the registry's it needs other certificate authorities.
-        let is_named = is_named && url.scheme() == self.base.scheme();
-        if is_named || url.origin() == self.base.origin() {
+        let is_named = is_named && url.scheme() == self.endpoint.base.scheme();
+        if is_named || url.origin() == self.endpoint.base.origin() {
             return Ok(&self.own);
         }
         self.guard.check(url)?;
@@ -115,11 +126,13 @@ impl Transport {
             return Ok(client);
         }
         let resolver = || Some(GuardedResolver(Arc::clone(&self.guard)));
-        let secure = RegistryConfig { http: false, ..self.config.clone() };
+        // Nobody else learns who asks.
+        let mut secure = self.endpoint.clone().without_identity();
+        secure.access.http = false;
         let client = match client(&secure, self.stall, resolver()) {
             Ok(client) => client,
             // A host without certificate authorities can still be led from http to http.
-            Err(_) if self.config.http => client(&self.config, self.stall, resolver())?,
+            Err(_) if self.endpoint.access.http => client(&self.endpoint, self.stall, resolver())?,
             Err(error) => return Err(error),
         };
         Ok(self.away.get_or_init(|| client))
@@ -139,7 +152,7 @@ impl Transport {
         if outbound::headers_are_too_large(response.headers()) {
             return Err(RegistryError::Headers { host: host() });
         }
-        if url.origin() == self.base.origin()
+        if url.origin() == self.endpoint.base.origin()
             && let Some(address) = response.remote_addr()
         {
             self.guard.learn(url, address.ip());
@@ -159,25 +172,34 @@ fn is_redirect(status: StatusCode) -> bool {
     )
 }
 
-fn client(config: &RegistryConfig, stall: Duration, resolver: Option<GuardedResolver>) -> Result<Client, RegistryError> {
-    let setup = |reason: String| RegistryError::Setup { host: config.host.clone(), reason };
+fn client(endpoint: &Endpoint, stall: Duration, resolver: Option<GuardedResolver>) -> Result<Client, RegistryError> {
+    let access = &endpoint.access;
+    let setup = |reason: String| RegistryError::Setup { host: access.host.clone(), reason };
     outbound::install_provider();
     let mut builder = Client::builder()
         .user_agent(concat!("podstead/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
-        .connect_timeout(CONNECT_TIMEOUT)
+        .connect_timeout(endpoint.connect_timeout.unwrap_or(CONNECT_TIMEOUT))
         .read_timeout(stall)
         .pool_idle_timeout(KEEP_IDLE);
     if let Some(resolver) = resolver {
         builder = builder.dns_resolver(resolver);
     }
-    if config.http {
+    if access.http {
         // The host's certificate authorities are not needed, and may not be there.
-        builder = builder.tls_certs_only([]);
-    } else if let Some(path) = &config.ca_file {
-        let certificates = outbound::certificates(path).map_err(|error| setup(format!("caFile: {}", explain(&error))))?;
+        return builder.tls_certs_only([]).build().map_err(|error| setup(explain(&error)));
+    }
+    for (field, path) in
+        access.ca_file.iter().map(|path| ("caFile", path)).chain(endpoint.authorities.iter().map(|path| ("ca", path)))
+    {
+        let certificates = outbound::certificates(path).map_err(|error| setup(format!("{field}: {}", explain(&error))))?;
         builder = builder.tls_certs_merge(certificates);
+    }
+    if let Some((certificate, key)) = &endpoint.client {
+        let identity =
+            outbound::identity(certificate, key).map_err(|error| setup(format!("client certificate: {}", explain(&error))))?;
+        builder = builder.identity(identity);
     }
     builder.build().map_err(|error| setup(explain(&error)))
 }

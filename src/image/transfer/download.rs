@@ -28,11 +28,13 @@ const DISCARDED: u64 = 8 << 20;
 /// Beyond it, a blob may be begun again so often.
 const RESTARTS: u32 = 3;
 
-/// A registry to be asked.
+/// A host to be asked.
 struct Candidate {
     source: Source,
     /// It will not deliver.
-    refused: Option<TransferError>,
+    is_refused: bool,
+    /// Its last failure.
+    failure: Option<TransferError>,
     /// It failed since the last pause.
     has_failed: bool,
     /// Connections that began at byte 0 again.
@@ -43,7 +45,7 @@ struct Candidate {
 
 impl Candidate {
     fn host(&self) -> &str {
-        self.source.reference.host()
+        self.source.route.host()
     }
 }
 
@@ -166,12 +168,13 @@ impl<'a> Download<'a> {
                 self.attempts.advanced(self.begun.elapsed());
             }
             match ended {
-                Ok(()) => {}
+                Ok(()) => self.tell_passed_over(index),
                 Err(Stop::Failed(error)) => return Err(error),
-                Err(Stop::Refused(error)) => candidate.refused = Some(error),
+                Err(Stop::Refused(error)) => (candidate.is_refused, candidate.failure) = (true, Some(error)),
                 Err(Stop::Challenged) => candidate.has_failed = true,
                 Err(Stop::Broken(error)) => {
-                    candidate.has_failed = true;
+                    (candidate.has_failed, candidate.failure) = (true, Some(error.clone().into()));
+                    self.transfers.setup.registry.interrupted(&candidate.source.route);
                     self.after_failure(&mut held, index, error).await?;
                 }
             }
@@ -199,7 +202,7 @@ impl<'a> Download<'a> {
         if let Some(closed) = error.is_transient()
             && closed > super::retry::LONGEST_WAIT
         {
-            self.candidates[index].refused = Some(error.into());
+            self.candidates[index].is_refused = true;
             return Ok(());
         }
         self.meet_newcomers();
@@ -208,7 +211,7 @@ impl<'a> Download<'a> {
         }
         let wanted = error.is_transient().unwrap_or_default();
         match self.attempts.failed(self.begun.elapsed(), wanted, chance()) {
-            Next::GiveUp => Err(error.into()),
+            Next::GiveUp => Err(self.refusal()),
             Next::After(pause) => {
                 let waited = slot.lend_during(async {
                     let mut pause = std::pin::pin!(tokio::time::sleep(pause));
@@ -238,34 +241,56 @@ impl<'a> Download<'a> {
         members.has_newcomer = false;
         for source in &members.sources[self.candidates.len().min(members.sources.len())..] {
             let source = source.clone();
-            self.candidates.push(Candidate { source, refused: None, has_failed: false, restarts: 0, longest: 0 });
+            let candidate = Candidate { source, is_refused: false, failure: None, has_failed: false, restarts: 0, longest: 0 };
+            self.candidates.push(candidate);
         }
     }
 
     fn may_ask(&self, candidate: &Candidate) -> bool {
-        candidate.refused.is_none() && self.alone.as_ref().is_none_or(|alone| alone == candidate.host())
+        let is_allowed = |alone: &String| self.counts.have == 0 || alone == candidate.host();
+        !candidate.is_refused && self.alone.as_ref().is_none_or(is_allowed)
     }
 
-    /// The next registry: as they joined, but those that cannot resume, or took part in wrong content, last.
+    /// The next host: as they joined, but those that cannot resume, or took part in wrong content, last. After wrong content, the registry itself comes
+    /// before its mirrors, and the bytes of one host are not mixed with those of another.
     fn choose(&mut self) -> Option<usize> {
         let (key, hosts, have) = (self.transfer.key, &self.transfers.hosts, self.counts.have);
+        let was_wrong = hosts.has_wrong(key);
         let rank = |candidate: &Candidate| {
             let host = candidate.host();
-            (candidate.has_failed, hosts.is_wrong(key, host), have > 0 && hosts.ignores_range(host))
+            let is_mirror = was_wrong && candidate.source.route.is_mirror();
+            (candidate.has_failed, hosts.is_wrong(key, host), is_mirror, have > 0 && hosts.ignores_range(host))
         };
-        let candidates = self.candidates.iter().enumerate().filter(|(_, candidate)| self.may_ask(candidate));
-        let index = candidates.min_by_key(|(_, candidate)| rank(candidate)).map(|(index, _)| index)?;
-        if self.alone.is_none() && hosts.has_wrong(key) {
+        let best = |this: &Self| {
+            let candidates = this.candidates.iter().enumerate().filter(|(_, candidate)| this.may_ask(candidate));
+            candidates.min_by_key(|(_, candidate)| rank(candidate)).map(|(index, _)| index)
+        };
+        // The one that delivered alone may refuse to go on.
+        let index = best(self).or_else(|| {
+            self.alone = None;
+            best(self)
+        })?;
+        if was_wrong && (have == 0 || self.alone.is_none()) {
             self.alone = Some(self.candidates[index].host().to_owned());
         }
         Some(index)
     }
 
-    /// The error of registries of which none delivers.
+    /// The error of hosts of which none delivers.
     fn refusal(&self) -> TransferError {
-        let errors = self.candidates.iter().filter_map(|candidate| candidate.refused.clone());
-        // One that can be asked again later is the better news.
-        errors.reduce(|first, next| if next.is_unreachable() { next } else { first }).unwrap_or(TransferError::Stopped)
+        let failures = self.candidates.iter().filter_map(|candidate| candidate.failure.clone());
+        TransferError::of_all(failures.collect()).unwrap_or(TransferError::Stopped)
+    }
+
+    /// Tells of mirrors that failed while another host delivered.
+    fn tell_passed_over(&self, index: usize) {
+        let delivered = self.candidates[index].host();
+        for candidate in self.candidates.iter().filter(|candidate| candidate.host() != delivered) {
+            if let Some(failure) = &candidate.failure {
+                let Source { reference, route } = &candidate.source;
+                self.transfers.setup.registry.passed_over(reference, route, failure);
+            }
+        }
     }
 
     async fn connection(&mut self, spool: &Arc<Spool>, slot: &mut Slot, index: usize) -> Result<(), Stop> {
@@ -274,7 +299,7 @@ impl<'a> Download<'a> {
         let registry = Arc::clone(&self.transfers.setup.registry);
         let offset = self.counts.have;
         let opening = async {
-            let mut opening = std::pin::pin!(registry.blob(&source.reference, &source.who, key.digest, offset));
+            let mut opening = std::pin::pin!(registry.blob(&source.reference, &source.route, key.digest, offset));
             loop {
                 tokio::select! {
                     opened = &mut opening => return opened,

@@ -23,7 +23,7 @@ pub(super) use retry::{LONGEST_WAIT, pause};
 pub(super) use spool::{BlobKey, FORGOTTEN};
 
 use super::rate::MinimumRate;
-use super::registry::{Registry, Who};
+use super::registry::{Registry, Route};
 use super::slots::Slots;
 use super::space::Space;
 use hosts::HostMemory;
@@ -62,11 +62,11 @@ pub(super) struct Transfers {
     pulls: Arc<AtomicU64>,
 }
 
-/// A registry that a blob can be had from, and whom to ask as.
+/// A host that a blob can be had from, and the image that it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Source {
     pub(super) reference: Reference,
-    pub(super) who: Who,
+    pub(super) route: Route,
 }
 
 /// Progress of a transfer, in bytes.
@@ -152,9 +152,9 @@ impl Transfers {
     }
 
     /// Joins the transfer of a blob, which begins if there is none. `chain` is the layer to be made of it, `order` that of the pull.
-    pub(super) async fn join(&self, key: BlobKey, source: Source, chain: Digest, order: u64) -> Joined {
+    pub(super) async fn join(&self, key: BlobKey, sources: &[Source], chain: Digest, order: u64) -> Joined {
         loop {
-            let ending = match self.try_join(key, &source, (chain, order)) {
+            let ending = match self.try_join(key, sources, (chain, order)) {
                 Ok(joined) => return joined,
                 Err(ending) => ending,
             };
@@ -162,13 +162,13 @@ impl Transfers {
         }
     }
 
-    fn try_join(&self, key: BlobKey, source: &Source, chain: (Digest, u64)) -> Result<Joined, Arc<Transfer>> {
+    fn try_join(&self, key: BlobKey, sources: &[Source], chain: (Digest, u64)) -> Result<Joined, Arc<Transfer>> {
         let mut running = lock(&self.running);
         if let Some(transfer) = running.get(&key) {
             let transfer = Arc::clone(transfer);
             let has_failed = matches!(&*transfer.state.borrow(), State::Failed(_));
             let is_ending = has_failed || transfer.stop.is_cancelled() || transfer.members().is_spoiled;
-            return if is_ending { Err(transfer) } else { Ok(self.member(transfer, source, chain, false)) };
+            return if is_ending { Err(transfer) } else { Ok(self.member(transfer, sources, chain, false)) };
         }
         let transfer = Arc::new(Transfer {
             key,
@@ -181,22 +181,23 @@ impl Transfers {
             is_durable: false.into(),
         });
         running.insert(key, Arc::clone(&transfer));
-        let joined = self.member(Arc::clone(&transfer), source, chain, true);
+        let joined = self.member(Arc::clone(&transfer), sources, chain, true);
         tokio::spawn(self.clone().run(transfer));
         Ok(joined)
     }
 
-    fn member(&self, transfer: Arc<Transfer>, source: &Source, chain: (Digest, u64), is_first: bool) -> Joined {
+    fn member(&self, transfer: Arc<Transfer>, sources: &[Source], chain: (Digest, u64), is_first: bool) -> Joined {
         let number = {
             let mut members = transfer.members();
             let number = members.next;
             members.next += 1;
             members.chains.insert(number, chain);
-            let is_known = |known: &Source| known.reference.host() == source.reference.host() && known.who == source.who;
-            // Another image of a registry that is asked already is no reason to ask it anew.
-            members.has_newcomer |= !members.sources.iter().any(is_known);
-            if !members.sources.contains(source) {
-                members.sources.push(source.clone());
+            for source in sources {
+                // Another image of a registry that is asked already is no reason to ask it anew.
+                members.has_newcomer |= !members.sources.iter().any(|known| known.route == source.route);
+                if !members.sources.contains(source) {
+                    members.sources.push(source.clone());
+                }
             }
             number
         };

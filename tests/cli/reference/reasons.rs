@@ -155,6 +155,12 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("host", "ImageImportFailed", "Warning", "an archive of images cannot be imported"),
     ("host", "ImagesCollected", "Normal", "unused images were removed, because the disk got full or a pull needed space"),
     ("host", "InvalidConfiguration", "Warning", "the configuration is invalid; the previous one stays in force"),
+    (
+        "host",
+        "MirrorFailed",
+        "Warning",
+        "a mirror of a registry failed, and another host delivered; told at most once an hour for each mirror",
+    ),
     ("host", "NetworkConfigBroken", "Warning", "a CNI configuration cannot be read any more; its previous content is used"),
     ("host", "NetworkModeKept", "Warning", "`network.mode` was changed, but pods are still connected in the previous mode"),
     ("host", "NodeNameTaken", "Warning", "another agent renews the Lease of the Node with the name of this host"),

@@ -29,7 +29,7 @@ pub(super) enum Found {
 }
 
 /// Reads a file of limited size; `None` for one that does not exist. A `guarded` one must be root's and writable by nobody else.
-pub(super) fn read(path: &Path, guarded: bool) -> Result<Option<Vec<u8>>, String> {
+pub(in super::super) fn read(path: &Path, guarded: bool) -> Result<Option<Vec<u8>>, String> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),

@@ -5,13 +5,13 @@
 mod file;
 mod helper;
 
+pub(super) use file::read as read_file;
 pub(crate) use helper::DIRECTORIES as HELPER_DIRECTORIES;
 
 use super::super::registry_config::RegistryConfig;
 use super::RegistryError;
 use file::Found;
 use helper::Helpers;
-use podstead_container::reference::Reference;
 use podstead_outbound::Secret;
 use podstead_runtime::credentials::Credentials;
 use podstead_telemetry::error_chain;
@@ -76,15 +76,15 @@ impl Logins {
         Self { files: files.iter().map(|path| Arc::from(path.as_path())).collect(), helpers: Helpers::new(helpers) }
     }
 
-    /// Looks for credentials for an image of a registry.
-    pub(super) async fn find(&self, config: &RegistryConfig, reference: &Reference) -> HostLogins {
+    /// Looks for credentials for images of a registry.
+    pub(super) async fn find(&self, config: &RegistryConfig, repository: &str) -> HostLogins {
         let mut found = HostLogins::default();
         // A failure of what is configured is the failure of the pull.
         if config.has_credentials() {
             found.logins.push(HostLogin::Configured);
         }
         for path in &self.files {
-            match self.of_default_file(path, &config.host, reference.repository()).await {
+            match self.of_default_file(path, &config.host, repository).await {
                 Ok(Credentials::Anonymous) => {}
                 Ok(_) => found.logins.push(HostLogin::File(Arc::clone(path))),
                 Err(problem) => {
@@ -205,12 +205,12 @@ mod tests {
         let files = ["none", "one", "two", "three", "four"].map(at);
         let logins = Logins::new(&files, Vec::new());
         let config = RegistryConfig { host: "r.lan".into(), ..Default::default() };
-        let found = logins.find(&config, &"r.lan/team/x".parse().unwrap()).await;
+        let found = logins.find(&config, "team/x").await;
         let [two, four] = [&files[2], &files[4]].map(|path| HostLogin::File(Arc::from(path.as_path())));
         assert_eq!(found.logins, [two.clone(), four.clone()]);
         assert!(found.problems[0].contains("three") && found.problems[0].contains("chmod go-w"), "{:?}", found.problems);
         assert_eq!(logins.read(&two, &config, "team/x").await.unwrap(), password("b"));
         assert_eq!(logins.read(&four, &config, "team/x").await.unwrap(), password("d"));
-        assert_eq!(logins.find(&config, &"r.lan/x".parse().unwrap()).await.logins, [two]);
+        assert_eq!(logins.find(&config, "x").await.logins, [two]);
     }
 }
