@@ -184,6 +184,14 @@ impl ContainerDefinition {
 }
 
 impl PodDefinition {
+    /// Returns true if the data of claims are given to the pod's `fsGroup`.
+    pub fn gives_claims(&self) -> bool {
+        let spec = self.desired.pod.spec.as_ref();
+        let has_group = spec.and_then(|spec| spec.security_context.as_ref()?.fs_group).is_some();
+        let mut volumes = spec.and_then(|spec| spec.volumes.as_deref()).unwrap_or_default().iter();
+        has_group && volumes.any(|volume| volume.persistent_volume_claim.is_some())
+    }
+
     /// Prepares a pod.
     pub fn new(desired: Arc<DesiredPod>, context: &DefinitionContext) -> Self {
         let pod = &desired.pod;

@@ -202,6 +202,8 @@ impl FakeVolumes {
 #[async_trait]
 impl VolumeService for FakeVolumes {
     async fn prepare(&self, pod: &DesiredPod, VolumeContents { files, .. }: VolumeContents) -> Result<(), VolumeError> {
+        // It takes some time: other steps come in between.
+        tokio::task::yield_now().await;
         match lock(&self.failures).pop_front() {
             Some(reason) => Err(VolumeError::NotReady { volume: "fake".to_owned(), reason }),
             None => {
@@ -213,7 +215,10 @@ impl VolumeService for FakeVolumes {
         }
     }
 
-    async fn give_claims(&self, _: &DesiredPod, _: Vec<ClaimedVolume>, giving: Giving) -> Result<(), VolumeError> {
+    async fn give_claims(&self, pod: &DesiredPod, claims: Vec<ClaimedVolume>, giving: Giving) -> Result<(), VolumeError> {
+        if !claims.is_empty() && !lock(&self.pods).contains(&pod.uid) {
+            return Err(VolumeError::NotReady { volume: "fake".to_owned(), reason: "the claims are not there yet".to_owned() });
+        }
         lock(&self.givings).push(giving);
         Ok(())
     }

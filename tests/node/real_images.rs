@@ -1,11 +1,10 @@
 //! Images that nobody made for the test: nginx from Debian's archive, and a real registry.
 
-use crate::support::{TestHost, eventually, image_archive, make_image, registry};
-use std::ffi::OsStr;
+use crate::support::{DebianImage, TestHost, eventually, image_archive, registry};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 /// A port on loopback that nobody uses at this moment.
@@ -22,41 +21,16 @@ fn http_get(port: u16, path: &str) -> Result<String, String> {
     Ok(answer)
 }
 
-/// An archive with a Debian that has nginx; made once per build directory, since it takes most of a minute.
-fn nginx_archive() -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let archive = directory.join("nginx.tar");
-    let lock = std::fs::File::create(directory.join("nginx.lock")).unwrap();
-    lock.lock().unwrap();
-    if !archive.try_exists().unwrap() {
-        let work = tempfile::tempdir_in(directory).unwrap();
-        let (tree, root) = (work.path().join("tree.tar"), work.path().join("root"));
-        let run = |command: &mut Command| assert!(command.status().unwrap().success(), "{command:?}");
-        run(Command::new("mmdebstrap")
-            .args([
-                "--quiet",
-                "--variant=minbase",
-                "--include=nginx-light",
-                "--aptopt=APT::Install-Recommends \"false\"",
-                "bookworm",
-            ])
-            .arg(&tree)
-            .stdin(Stdio::null()));
-        std::fs::create_dir(&root).unwrap();
-        run(Command::new("tar").arg("-C").arg(&root).arg("-xf").arg(&tree).arg("--exclude=./dev/*"));
-        let made = work.path().join("nginx.tar");
-        let start = ["--entrypoint", "[\"/usr/sbin/nginx\"]", "--cmd", "[\"-g\",\"daemon off;\"]", "--stop-signal", "SIGQUIT"];
-        let options: Vec<&OsStr> = ["--root".as_ref(), root.as_os_str()].into_iter().chain(start.map(OsStr::new)).collect();
-        make_image(&options, &made, "localhost/nginx:bookworm");
-        std::fs::rename(made, &archive).unwrap();
-    }
-    archive
-}
+const NGINX: DebianImage = DebianImage {
+    package: "nginx-light",
+    before: "true",
+    options: &["--entrypoint", "[\"/usr/sbin/nginx\"]", "--cmd", "[\"-g\",\"daemon off;\"]", "--stop-signal", "SIGQUIT"],
+};
 
 #[test]
 fn nginx_from_debian_serves_and_stops_by_its_image_s_stop_signal() {
     let host = TestHost::start();
-    host.cli_ok(&["image", "import", nginx_archive().to_str().unwrap()]);
+    host.cli_ok(&["image", "import", NGINX.archive().to_str().unwrap()]);
     let port = free_port();
     let site = host.path("site");
     std::fs::create_dir(&site).unwrap();
@@ -77,7 +51,7 @@ spec:
   hostNetwork: true
   containers:
     - name: nginx
-      image: localhost/nginx:bookworm
+      image: {image}
       volumeMounts:
         - {{name: site, mountPath: /site, readOnly: true}}
         - {{name: conf, mountPath: /etc/nginx/nginx.conf, readOnly: true}}
@@ -85,6 +59,7 @@ spec:
     - {{name: site, hostPath: {{path: {root}/site, type: Directory}}}}
     - {{name: conf, hostPath: {{path: {root}/nginx.conf, type: File}}}}
 ",
+        image = NGINX.reference(),
         root = host.path("").display().to_string().trim_end_matches('/')
     );
     host.write_manifest("nginx.yaml", &manifest);

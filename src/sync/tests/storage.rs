@@ -3,6 +3,7 @@
 use super::host::{Host, pod};
 use podstead_mux::PodOp;
 use podstead_pod::storage::StorageUsage;
+use podstead_pod::testing::view;
 use podstead_runtime::fake::OnSignal;
 use podstead_volume::Giving;
 
@@ -144,4 +145,21 @@ async fn claims_are_given_to_the_group_when_a_sandbox_is_made_and_not_while_one_
     host.say(PodOp::Update, &[&pod("web", &spec("hostname: other,"))]).await;
     host.run(60).await;
     assert_eq!(host.volumes.take_givings(), [Giving::Rest, Giving::All], "another sandbox is made");
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_are_made_before_they_are_given() {
+    let mut host = Host::new().await;
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n\
+                 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n";
+    host.set_objects(view(&[("manifests", Some(claim))])).await;
+    let spec = "{securityContext: {fsGroup: 970}, containers: [{name: c, image: a, volumeMounts: [{name: d, mountPath: /d}]}],
+        volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]}";
+    let web = pod("web", spec);
+    host.say(PodOp::Add, &[&web]).await;
+    host.settle().await;
+    assert_eq!(host.running(&web.uid), ["c/0"]);
+    assert_eq!(host.volumes.take_givings(), [Giving::All]);
+    let told = host.events.take();
+    assert!(!told.iter().any(|event| event.contains("FailedMount")), "{told:?}");
 }

@@ -80,6 +80,8 @@ pub enum Action {
         attempt: u32,
         /// When the one before was lost, if it was.
         lost_at: Option<Moment>,
+        /// The data of claims are given to the pod's `fsGroup` before, so the volumes have to be there.
+        gives_claims: bool,
     },
     /// Change the limits of the pod's cgroup.
     ResizeSandbox(Box<CgroupResources>),
@@ -229,7 +231,8 @@ impl Action {
             | Action::EnsureImage { .. }
             | Action::EnsureVolumeImage { .. }
             | Action::PrepareVolumes
-            | Action::CreateSandbox { .. } => true,
+            | Action::CreateSandbox { gives_claims: false, .. } => true,
+            Action::CreateSandbox { gives_claims: true, .. } => false,
             Action::RunPostStart { .. }
             | Action::RunPreStop { .. }
             | Action::StopContainer { .. }

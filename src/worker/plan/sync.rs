@@ -438,7 +438,8 @@ impl<'a> SyncPlan<'a> {
         }
         let is_due = self.is_due(state.sandbox.failure.as_ref());
         if is_due {
-            self.out.actions.push(Action::CreateSandbox { attempt, lost_at: state.sandbox.lost_at });
+            let gives_claims = self.input.definition.gives_claims();
+            self.out.actions.push(Action::CreateSandbox { attempt, lost_at: state.sandbox.lost_at, gives_claims });
         }
         is_due
     }

@@ -4,6 +4,8 @@
 
 #[allow(dead_code, reason = "the benchmarks use a part of it")]
 pub(crate) mod cgroup;
+#[allow(dead_code, reason = "the benchmarks use a part of it")]
+mod debian;
 mod host;
 mod image;
 mod kernel;
@@ -15,6 +17,7 @@ pub(crate) mod servers;
 mod strace;
 mod wait;
 
+pub(crate) use debian::DebianImage;
 pub(crate) use host::{TestHost, binary};
 pub(crate) use image::{image_archive, make_image};
 pub(crate) use kernel::{cgroups, kernel_lacks, leftovers, mounts, process_exists};

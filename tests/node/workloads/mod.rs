@@ -1,5 +1,8 @@
 //! Deployments, StatefulSets, DaemonSets, Jobs and CronJobs with real containers, through kills of the daemon and power cuts.
 
+mod podinfo;
+mod postgres;
+
 use crate::support::{PodView, TestHost, eventually, eventually_within};
 use std::collections::BTreeSet;
 use std::time::Duration;
