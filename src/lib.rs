@@ -38,6 +38,7 @@
 //! * [`manifest::sops`] opens encrypted manifests.
 //! * [`config`], [`telemetry`], [`outbound`] (what connections to other hosts need) and [`sys`] serve all of them.
 //!
+//! * [`copy`] is what `podstead cp` and a process in the container say to each other.
 //! * [`artifact`] is what a [`source`] hands to the [`store`]; [`container`] is what the daemon and the [`shim`] say to each other;
 //!   [`settings`] are parts of the configuration that stages are given. [`daemon`] puts all of them together.
 //!
@@ -48,6 +49,7 @@ pub use podstead_artifact as artifact;
 pub use podstead_cli as cli;
 pub use podstead_config as config;
 pub use podstead_container as container;
+pub use podstead_copy as copy;
 pub use podstead_daemon as daemon;
 pub use podstead_dns as dns;
 pub use podstead_expand as expand;

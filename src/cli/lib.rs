@@ -119,6 +119,8 @@ enum Command {
     Exec(session::exec::ExecArgs),
     /// Attach to the input and output of a running container
     Attach(session::attach::AttachArgs),
+    /// Copy files and directories to and from a container
+    Cp(session::copy::CopyArgs),
     /// Forward local ports to a pod
     PortForward(port_forward::PortForwardArgs),
     /// Run a pod once from a manifest, show its log, and remove it
@@ -201,6 +203,7 @@ pub fn main() -> ExitCode {
         Command::Logs(args) => logs::run(&args, &context),
         Command::Exec(args) => session::exec::run(&args, &context),
         Command::Attach(args) => session::attach::run(&args, &context),
+        Command::Cp(args) => session::copy::run(&args, &context),
         Command::PortForward(args) => port_forward::run(&args, &context),
         Command::Run(args) => run::run(&args, &context),
         Command::Job(args) => job::run(&args, &context),

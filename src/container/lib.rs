@@ -14,7 +14,7 @@ pub mod record;
 pub mod reference;
 mod spec;
 
-pub use exec::ExecSpec;
+pub use exec::{CopyJob, ExecSpec};
 pub use image_config::{ImageConfig, ImageLease, ProcessUser, ResolvedImage};
 pub use observed::*;
 pub use spec::*;

@@ -46,7 +46,7 @@ impl PodShim {
             Some(ShutdownHook::Exec(args)) => {
                 // No client has this key: the output of the hook is discarded.
                 let nobody = ClientKey(self.new_key());
-                match self.launch_exec_helper(nobody, 0, &id, &ExecSpec { args, tty: None, stdin: false }) {
+                match self.launch_exec_helper(nobody, 0, &id, &ExecSpec::program(args)) {
                     Ok(exec) => {
                         if let Some(process) = self.execs.get_mut(&exec) {
                             process.is_hook = true;

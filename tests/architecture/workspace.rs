@@ -16,7 +16,7 @@ const PURE: &[&str] = &[
 ];
 
 /// Crates without tokio: the shim, which is there once per pod, and all that it links.
-const WITHOUT_TOKIO: &[&str] = &["podstead-shim", "podstead-container", "podstead-sys"];
+const WITHOUT_TOKIO: &[&str] = &["podstead-shim", "podstead-container", "podstead-copy", "podstead-sys"];
 
 /// A crate with C of its own that needs a compiler and no package.
 const BRINGS_ITS_C: &str = "ring";

@@ -86,6 +86,13 @@ fn a_container_is_confined_by_its_own_profile_and_else_by_its_pod_s() {
     assert_eq!(touched("free"), "podstead-test-own\npodstead-test-pod\n");
     assert_eq!(touched("pods"), "podstead-test-own\n", "a process that is started in it later is confined, too");
     assert_eq!(touched("own"), "podstead-test-pod\n");
+    // A process that copies executes nothing, and is confined all the same.
+    std::fs::write(host.path("file"), "x").unwrap();
+    let copy = |container: &str| {
+        let file = host.path("file").display().to_string();
+        host.cli(&["cp", &file, "web:/podstead-test-own", "-c", container]).status.success()
+    };
+    assert_eq!((copy("free"), copy("pods"), copy("own")), (true, true, false));
     // A profile that is not there keeps its container from starting.
     let missing = container("main", "appArmorProfile: {type: Localhost, localhostProfile: podstead-test-none}");
     host.write_manifest(

@@ -12,6 +12,7 @@ mod bad_input;
 mod causes;
 mod condition_times;
 mod conformance;
+mod copy;
 mod deadline;
 mod dev_volume;
 mod devices;

@@ -15,9 +15,13 @@ use super::{Backend, log};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
-use podstead_container::{ContainerState, ContainerStatus, ExecSpec};
+use podstead_container::{ContainerState, ContainerStatus, CopyJob, ExecSpec};
 use podstead_runtime::{ExecSession, RuntimeError};
 use spdy_session::Wanted;
+use std::path::PathBuf;
+
+/// `PATH_MAX`.
+const MAX_PATH: usize = 4096;
 
 /// Size of a terminal until the client sends its own.
 const DEFAULT_TERMINAL: (u16, u16) = (80, 24);
@@ -42,20 +46,49 @@ pub(super) async fn exec(
     request: Request<Incoming>,
 ) -> Answer {
     let carrier = Carrier::of(&request, query)?;
-    let args = query.all("command");
-    let Some(program) = args.first().cloned() else {
-        return Err(ApiFailure::bad_request("the parameter command is missing: ?command=..."));
+    let spec = match copy_job(query)? {
+        Some(job) => ExecSpec::copying(job),
+        None => program(query)?,
     };
     let container = running_container(backend, pod, query).await?;
-    let tty = query.flag("tty")?;
-    let columns = query.number("columns", "a number of columns")?.unwrap_or(DEFAULT_TERMINAL.0);
-    let rows = query.number("rows", "a number of rows")?.unwrap_or(DEFAULT_TERMINAL.1);
-    let spec = ExecSpec { args, tty: tty.then_some((columns, rows)), stdin: query.flag("stdin")? };
     // Only the program: arguments may be secrets.
+    let program = spec.args.first().map(String::as_str).unwrap_or_default();
     tracing::info!(pod = %pod.desired.full_name, container = %container.name, %peer, program, "exec");
     let session = backend.runtime.exec(&pod.desired.uid, &container.id, &spec).await;
     let session = session.map_err(|error| ApiFailure::from(&error))?;
     carrier.accept(request, session)
+}
+
+fn program(query: &Query) -> Result<ExecSpec, ApiFailure> {
+    let args = query.all("command");
+    if args.is_empty() {
+        return Err(ApiFailure::bad_request("the parameter command is missing: ?command=..."));
+    }
+    let tty = query.flag("tty")?;
+    let columns = query.number("columns", "a number of columns")?.unwrap_or(DEFAULT_TERMINAL.0);
+    let rows = query.number("rows", "a number of rows")?.unwrap_or(DEFAULT_TERMINAL.1);
+    Ok(ExecSpec { args, tty: tty.then_some((columns, rows)), stdin: query.flag("stdin")?, copy: None })
+}
+
+/// Files to copy instead of a program to run: `?copyFrom=PATH`, or `?copyInto=PATH&name=NAME&preserve=true`.
+fn copy_job(query: &Query) -> Result<Option<CopyJob>, ApiFailure> {
+    let path = |text: &str| match text.len() {
+        1..=MAX_PATH if !text.contains('\0') => Ok(PathBuf::from(text)),
+        _ => Err(ApiFailure::bad_request(format!("a path to copy has 1 to {MAX_PATH} bytes, and no NUL"))),
+    };
+    match (query.get("copyFrom"), query.get("copyInto")) {
+        (None, None) => Ok(None),
+        (Some(from), None) => Ok(Some(CopyJob::From { path: path(from)? })),
+        (None, Some(into)) => {
+            let name = query.get("name").unwrap_or_default();
+            if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") {
+                return Err(ApiFailure::bad_request("copyInto needs the parameter name: the name of a file"));
+            }
+            let preserve = query.flag("preserve")?;
+            Ok(Some(CopyJob::Into { path: path(into)?, name: name.to_owned(), preserve }))
+        }
+        (Some(_), Some(_)) => Err(ApiFailure::bad_request("copyFrom and copyInto exclude each other")),
+    }
 }
 
 /// Connects to the streams of a container.

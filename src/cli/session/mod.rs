@@ -1,6 +1,7 @@
 //! `podstead exec` and `podstead attach`: this terminal's streams, connected to a container's.
 
 pub(super) mod attach;
+pub(super) mod copy;
 mod detach;
 pub(super) mod exec;
 mod input;

@@ -34,7 +34,7 @@ pub enum ExecError {
 
 /// Runs `args` in a container until it ends. Dropped, it kills the command.
 pub async fn run(runtime: &Arc<dyn Runtime>, uid: &PodUid, id: &ContainerId, args: &[String]) -> Result<ExecAnswer, ExecError> {
-    let spec = ExecSpec { args: args.to_vec(), tty: None, stdin: false };
+    let spec = ExecSpec::program(args.to_vec());
     let started = runtime.exec(uid, id, &spec).await;
     let mut session = started.map_err(|source| ExecError::Start { container: id.clone(), source })?;
     let mut output = Vec::new();

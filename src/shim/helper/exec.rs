@@ -2,6 +2,7 @@
 //!
 //! Not libcontainer's, which forgets system call filter and AppArmor profile on this path.
 
+use super::copy;
 use super::execute::{self, Outcome};
 use super::report::Report;
 use super::stage::CONFIG_FILE;
@@ -74,7 +75,10 @@ pub(super) fn run(config: &ShimConfig, id: &str, process: &str, exec: &str, repo
             let reason = match enter(&oci, container, &exec, entrances, &far) {
                 Ok(()) => {
                     drop(far);
-                    execute::execute(&exec.args, &environment(container, &exec))
+                    match &exec.copy {
+                        Some(job) => copy::run(job, container.apparmor_profile().as_deref(), far_outcome),
+                        None => execute::execute(&exec.args, &environment(container, &exec)),
+                    }
                 }
                 Err(Failure { reason, .. }) => reason,
             };
@@ -161,7 +165,8 @@ fn enter(oci: &Spec, container: &Process, exec: &ExecSpec, entrances: Vec<File>,
     }
     libcontainer::capabilities::reset_effective(syscall.as_ref()).attempt("reset capabilities")?;
     if let Some(capabilities) = container.capabilities() {
-        libcontainer::capabilities::drop_privileges(capabilities, syscall.as_ref()).attempt("drop capabilities")?;
+        let given = if exec.copy.is_some() { &copy::capabilities(capabilities, user.uid()) } else { capabilities };
+        libcontainer::capabilities::drop_privileges(given, syscall.as_ref()).attempt("drop capabilities")?;
     }
     if !entered {
         chdir(container.cwd()).attempt("enter the working directory")?;

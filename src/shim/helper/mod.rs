@@ -4,6 +4,7 @@
 //! which must not be called by a process with threads. In: a job on the command line, the shim's configuration, the container's spec in
 //! its bundle, the container's stdio as its own. Out: [`HelperMessage`]s on a socket, and the terminal's master if there is one.
 
+mod copy;
 mod create;
 mod dev;
 mod exec;

@@ -20,10 +20,10 @@ async fn exec_brings_both_streams_and_the_exit_code() {
     assert_eq!(result, ("out\n".to_owned(), "err\n".to_owned(), Some(42)));
     let (_, _, code) = node.exec(&container, &["sh", "-c", "kill -9 $$"]).await;
     assert_eq!(code, Some(137));
-    let spec = ExecSpec { args: words(&["no-such-program"]), tty: None, stdin: false };
+    let spec = ExecSpec { args: words(&["no-such-program"]), tty: None, stdin: false, copy: None };
     let error = node.runtime.exec(&pod.uid, &container.id, &spec).await.unwrap_err();
     assert!(error.to_string().contains(r#"exec "no-such-program": executable file not found in $PATH"#), "{error}");
-    let spec = ExecSpec { args: words(&["true"]), tty: None, stdin: false };
+    let spec = ExecSpec { args: words(&["true"]), tty: None, stdin: false, copy: None };
     let gone = node.runtime.exec(&pod.uid, &podstead::pod::ContainerId::random(), &spec).await;
     assert!(matches!(gone, Err(RuntimeError::NotFound(_))), "{gone:?}");
 }
@@ -33,7 +33,7 @@ async fn stdin_goes_to_the_process_and_can_be_closed() {
     let host = Host::new();
     let node = host.node();
     let (pod, container) = node.run(&host, "stdin", "sleep 1000").await;
-    let spec = ExecSpec { args: words(&["cat"]), tty: None, stdin: true };
+    let spec = ExecSpec { args: words(&["cat"]), tty: None, stdin: true, copy: None };
     let session = node.runtime.exec(&pod.uid, &container.id, &spec).await.unwrap();
     // More than pipe and queues hold, so that the back-pressure of both directions is met.
     let sent = "0123456789abcdef".repeat(64 * 1024);
@@ -52,7 +52,7 @@ async fn a_terminal_has_a_size_and_can_be_resized() {
     let host = Host::new();
     let node = host.node();
     let (pod, container) = node.run(&host, "terminal", "sleep 1000").await;
-    let spec = ExecSpec { args: words(&["sh"]), tty: Some((80, 24)), stdin: true };
+    let spec = ExecSpec { args: words(&["sh"]), tty: Some((80, 24)), stdin: true, copy: None };
     let mut session = node.runtime.exec(&pod.uid, &container.id, &spec).await.unwrap();
     type_in(&session, "stty size; echo $TERM; tty\n").await;
     let seen = read_until(&mut session, "/dev/pts/").await;
@@ -73,8 +73,12 @@ async fn the_output_of_a_short_program_in_a_terminal_is_not_lost() {
     let (pod, container) = node.run(&host, "short", "sleep 1000").await;
     for round in 0..10 {
         let sessions = (0..16).map(|number| {
-            let spec =
-                ExecSpec { args: words(&["echo", &format!("{round} {number}")]), tty: Some((80, 24)), stdin: number % 2 == 0 };
+            let spec = ExecSpec {
+                args: words(&["echo", &format!("{round} {number}")]),
+                tty: Some((80, 24)),
+                stdin: number % 2 == 0,
+                copy: None,
+            };
             let (runtime, uid, container) = (&node.runtime, &pod.uid, &container.id);
             async move { (number, finish(runtime.exec(uid, container, &spec).await.unwrap()).await) }
         });
@@ -89,7 +93,8 @@ async fn dropping_a_session_kills_its_process_and_nothing_else() {
     let host = Host::new();
     let node = host.node();
     let (pod, container) = node.run(&host, "dropped", "sleep 1000").await;
-    let spec = ExecSpec { args: words(&["sh", "-c", "sleep 4567 & echo started; sleep 4567"]), tty: None, stdin: false };
+    let spec =
+        ExecSpec { args: words(&["sh", "-c", "sleep 4567 & echo started; sleep 4567"]), tty: None, stdin: false, copy: None };
     let mut session = node.runtime.exec(&pod.uid, &container.id, &spec).await.unwrap();
     read_until(&mut session, "started").await;
     drop(session);
@@ -103,7 +108,8 @@ async fn a_slow_reader_makes_its_process_wait_and_nobody_else() {
     let host = Host::new();
     let node = host.node();
     let (pod, container) = node.run(&host, "slow", "while true; do echo tick; sleep 0.01; done").await;
-    let spec = ExecSpec { args: words(&["sh", "-c", "yes | head -c 50000000; echo done >&2"]), tty: None, stdin: false };
+    let spec =
+        ExecSpec { args: words(&["sh", "-c", "yes | head -c 50000000; echo done >&2"]), tty: None, stdin: false, copy: None };
     let session = node.runtime.exec(&pod.uid, &container.id, &spec).await.unwrap();
     // Nobody reads the session. Others are served, and the container's own log goes on.
     let (output, _, code) = node.exec(&container, &["echo", "served"]).await;

@@ -251,7 +251,7 @@ impl Node {
 
     /// Runs a command in a container; its output on both streams and its exit code.
     pub(super) async fn exec(&self, spec: &ContainerSpec, args: &[&str]) -> (String, String, Option<i32>) {
-        let exec = ExecSpec { args: args.iter().map(|word| (*word).to_owned()).collect(), tty: None, stdin: false };
+        let exec = ExecSpec { args: args.iter().map(|word| (*word).to_owned()).collect(), tty: None, stdin: false, copy: None };
         let session = self.runtime.exec(&spec.pod, &spec.id, &exec).await.unwrap();
         finish(session).await
     }
