@@ -57,11 +57,6 @@ impl WrittenConfig {
             run: check.directory("paths.run", self.paths.run.as_ref(), &defaults.run)?,
             logs: check.directory("paths.logs", self.paths.logs.as_ref(), &defaults.logs)?,
         };
-        let max_size = match &self.container_log_max_size {
-            Some(text) => size::parse(text)
-                .ok_or_else(|| invalid(path, "containerLogMaxSize", format!("{text:?} is not a size such as 10Mi")))?,
-            None => DEFAULT_LOG_MAX_SIZE,
-        };
         let pids = self.pod_pids_limit.unwrap_or(-1);
         let node_name = self.node_name(facts, &check)?;
         let variables = Variables::resolve(&check, &node_name, &self.labels, &self.variables)?;
@@ -72,15 +67,7 @@ impl WrittenConfig {
             variables: self.variables.clone(),
             preload: check.directory("preloadPath", self.preload_path.as_ref(), &paths.preload())?,
             shim: check.directory("shimPath", self.shim_path.as_ref(), &default_shim(facts))?,
-            log_rotation: LogRotation {
-                max_size: check.range("containerLogMaxSize", max_size, MIN_LOG_MAX_SIZE, u64::MAX)?,
-                max_files: check.range(
-                    "containerLogMaxFiles",
-                    self.container_log_max_files.unwrap_or(DEFAULT_LOG_MAX_FILES),
-                    2,
-                    1000,
-                )?,
-            },
+            log_rotation: self.log_rotation(&check)?,
             crash_loop_max: Duration::from_secs(check.range(
                 "crashLoopBackOff.maxContainerRestartPeriodSeconds",
                 self.crash_loop_back_off.max_container_restart_period_seconds.unwrap_or(DEFAULT_CRASH_LOOP_MAX_SECONDS),
@@ -92,13 +79,7 @@ impl WrittenConfig {
                 limit => Some(check.range("podPidsLimit", limit, 1, i64::MAX)?),
             },
             start_stopped_pods_at_boot: self.start_stopped_pods_at_boot.unwrap_or(true),
-            cdi_directories: match &self.cdi_spec_dirs {
-                None => CDI_DIRECTORIES.map(PathBuf::from).to_vec(),
-                Some(written) => {
-                    let items = written.iter().enumerate();
-                    items.map(|(index, path)| check.file(&format!("cdiSpecDirs[{index}]"), path)).collect::<Result<_, _>>()?
-                }
-            },
+            cdi_directories: self.cdi_directories(&check)?,
             api_socket_group: self.api_socket_group.clone(),
             api: self.api.resolve(&check)?,
             registries: registries(&check, &self.registries)?,
@@ -132,6 +113,25 @@ impl WrittenConfig {
             monitoring: self.monitoring.as_ref().map(|written| monitoring(&check, written)).transpose()?,
             paths,
         })
+    }
+
+    fn log_rotation(&self, check: &Check<'_>) -> Result<LogRotation, ConfigError> {
+        let max_size = match &self.container_log_max_size {
+            Some(text) => size::parse(text)
+                .ok_or_else(|| check.invalid("containerLogMaxSize", format!("{text:?} is not a size such as 10Mi")))?,
+            None => DEFAULT_LOG_MAX_SIZE,
+        };
+        let max_files = self.container_log_max_files.unwrap_or(DEFAULT_LOG_MAX_FILES);
+        Ok(LogRotation {
+            max_size: check.range("containerLogMaxSize", max_size, MIN_LOG_MAX_SIZE, u64::MAX)?,
+            max_files: check.range("containerLogMaxFiles", max_files, 2, 1000)?,
+        })
+    }
+
+    fn cdi_directories(&self, check: &Check<'_>) -> Result<Vec<PathBuf>, ConfigError> {
+        let Some(written) = &self.cdi_spec_dirs else { return Ok(CDI_DIRECTORIES.map(PathBuf::from).to_vec()) };
+        let items = written.iter().enumerate();
+        items.map(|(index, path)| check.file(&format!("cdiSpecDirs[{index}]"), path)).collect()
     }
 
     fn node_name(&self, facts: &HostFacts, check: &Check<'_>) -> Result<NodeName, ConfigError> {

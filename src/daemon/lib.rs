@@ -4,6 +4,7 @@
 
 mod age_key;
 mod assembly;
+mod commit_status;
 mod dns;
 mod event_keeper;
 mod live;

@@ -90,7 +90,7 @@ pub(super) fn follow(source: &SourceConfig, paths: &Paths, machine_key: &Machine
             Box::new(HttpSource::new(name.clone(), options))
         }
         SourcePlace::Git(place) => {
-            let GitPlace { url, follow, path, interval, timeout, access, ssh } = place.clone();
+            let GitPlace { url, follow, path, interval, timeout, access, ssh, commit_status: _ } = place.clone();
             // The intake reports a record that cannot be read.
             let last_accepted = LastGood::new(paths, name.clone()).load().ok().and_then(|state| state.in_force);
             let last_accepted = last_accepted.map(|record| record.stamp.newest().clone());

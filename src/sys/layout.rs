@@ -68,6 +68,11 @@ impl Paths {
         self.state.join("notify.json")
     }
 
+    /// States of revisions that the servers of their repositories have.
+    pub fn commit_statuses(&self) -> PathBuf {
+        self.state.join("commit-status.json")
+    }
+
     /// Events of the last hours.
     pub fn events(&self) -> PathBuf {
         self.state.join("events.jsonl")

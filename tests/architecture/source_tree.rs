@@ -52,6 +52,33 @@ impl SourceFile {
             .filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
 
+    /// Functions before the file's test module: line, name, and number of lines. The code is formatted, so that a function ends with a brace
+    /// below its beginning.
+    pub(crate) fn product_functions(&self) -> impl Iterator<Item = (usize, &str, usize)> {
+        let lines: Vec<(usize, &str)> = self.product_lines().collect();
+        let mut found = Vec::new();
+        for (index, (number, line)) in lines.iter().enumerate() {
+            let indent = line.len() - line.trim_start().len();
+            let words = line.trim_start().split_once("fn ").filter(|(before, _)| {
+                before.split_whitespace().all(|word| {
+                    matches!(word, "pub" | "const" | "async" | "unsafe" | "extern" | "\"C\"")
+                        || word.starts_with("pub(")
+                        || matches!(word, "super)" | "super::super)" | "super::super::super)" | "in")
+                })
+            });
+            let Some((_, rest)) = words else { continue };
+            let name = rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or_default();
+            let end = lines[index..].iter().find(|(_, line)| {
+                let is_at_level = line.len() - line.trim_start().len() == indent;
+                is_at_level && (line.trim_end().ends_with(['}', ';']))
+            });
+            if let Some((end, _)) = end {
+                found.push((*number, name, end - number + 1));
+            }
+        }
+        found.into_iter()
+    }
+
     /// Code lines before the file's test module; files that are tests as a whole have none.
     pub(crate) fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         let is_test = matches!(self.stem(), "tests" | "testing" | "properties" | "proptests")

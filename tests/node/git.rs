@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A bare repository with a work tree beside it.
-struct Repository(tempfile::TempDir);
+pub(crate) struct Repository(tempfile::TempDir);
 
 impl Repository {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let repository = Self(tempfile::tempdir().unwrap());
         std::fs::create_dir(repository.0.path().join("tree")).unwrap();
         let path = repository.path();
@@ -21,7 +21,7 @@ impl Repository {
         repository
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.0.path().join("fleet.git")
     }
 
@@ -31,7 +31,7 @@ impl Repository {
     }
 
     /// Commits one manifest, and returns the commit.
-    fn commit(&self, name: &str, content: &str) -> String {
+    pub(crate) fn commit(&self, name: &str, content: &str) -> String {
         let path = self.0.path().join("tree").join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();

@@ -10,6 +10,7 @@ mod apparmor;
 mod backup;
 mod bad_input;
 mod causes;
+mod commit_status;
 mod condition_times;
 mod conformance;
 mod copy;

@@ -15,15 +15,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// An HTTPS server that records heads and bodies of POSTs.
-struct Receiver {
-    port: u16,
+pub(crate) struct Receiver {
+    pub(crate) port: u16,
+    certificate: String,
     got: Arc<Mutex<Vec<(String, String)>>>,
 }
 
 /// What the receiver does with the n-th request.
-type Behaviour = dyn Fn(usize) -> Reply + Send + Sync;
+pub(crate) type Behaviour = dyn Fn(usize) -> Reply + Send + Sync;
 
-enum Reply {
+pub(crate) enum Reply {
     /// Answers with a status.
     Status(u16),
     /// Sends headers until the client gives up.
@@ -34,8 +35,14 @@ enum Reply {
 
 impl Receiver {
     fn start(ca_file: &Path, behaviour: Box<Behaviour>) -> Self {
+        let receiver = Self::new(behaviour);
+        fs::write(ca_file, receiver.certificate()).unwrap();
+        receiver
+    }
+
+    pub(crate) fn new(behaviour: Box<Behaviour>) -> Self {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        fs::write(ca_file, made.cert.pem()).unwrap();
+        let certificate = made.cert.pem();
         let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
         let builder = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
@@ -51,10 +58,15 @@ impl Receiver {
                 thread::spawn(move || serve(stream, tls, &record, &*behaviour, &count));
             }
         });
-        Self { port, got }
+        Self { port, certificate, got }
     }
 
-    fn got(&self) -> Vec<(String, String)> {
+    /// The certificate, which is its own authority.
+    pub(crate) fn certificate(&self) -> &str {
+        &self.certificate
+    }
+
+    pub(crate) fn got(&self) -> Vec<(String, String)> {
         self.got.lock().unwrap().clone()
     }
 }
@@ -96,7 +108,7 @@ fn serve(
     Some(())
 }
 
-fn pod(command: &str) -> String {
+pub(crate) fn pod(command: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    - name: main\n      \
          image: localhost/busybox:1\n      command: [sh, -c, '{command}']\n"

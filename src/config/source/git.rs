@@ -40,12 +40,17 @@ pub(super) fn git_place(check: &Check<'_>, field: &str, written: &WrittenGit) ->
     let interval = written.interval_seconds.unwrap_or(DEFAULT_INTERVAL);
     Ok(GitPlace {
         access: fields.resolve(check, field, written.url.starts_with("https:"))?,
-        url,
         follow: git_reference(check, field, written)?,
         path: git_path(check, &format!("{field}.path"), written.path.as_deref().unwrap_or_default())?,
         interval: seconds(check, &format!("{field}.intervalSeconds"), interval, DAY)?,
         timeout: seconds(check, &format!("{field}.timeoutSeconds"), timeout, 3600)?,
         ssh: ssh.transpose()?,
+        commit_status: written
+            .commit_status
+            .as_ref()
+            .map(|status| status.resolve(check, &format!("{field}.commitStatus"), &url))
+            .transpose()?,
+        url,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Sources, resolved: every value is set and valid.
 
 mod access;
+mod commit_status;
 mod git;
 mod resolve;
 mod share;
@@ -9,6 +10,7 @@ mod written;
 #[cfg(test)]
 mod tests;
 
+pub use commit_status::{CommitStatus, Provider};
 pub use share::sharing;
 
 pub(super) use resolve::sources;
@@ -101,6 +103,8 @@ pub struct GitPlace {
     pub access: HttpAccess,
     /// For ssh.
     pub ssh: Option<SshAccess>,
+    /// Report of the state of each revision.
+    pub commit_status: Option<CommitStatus>,
 }
 
 /// Keys for ssh.

@@ -1,5 +1,6 @@
 //! Sources as written in the configuration file.
 
+use super::commit_status::WrittenCommitStatus;
 use super::share::{self, WrittenShare};
 use super::{GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
 use podstead_settings::allow::WrittenAllow;
@@ -167,6 +168,9 @@ pub struct WrittenGit {
     /// Keys for ssh.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<WrittenSsh>,
+    /// Report of the state of each revision to the server. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit_status: Option<WrittenCommitStatus>,
 }
 
 /// `auth`: a token, or a user name and a password.
@@ -288,7 +292,7 @@ fn http(place: &HttpPlace) -> WrittenHttp {
 }
 
 fn git(place: &GitPlace) -> WrittenGit {
-    let GitPlace { url, follow, path, interval, timeout, access, ssh } = place;
+    let GitPlace { url, follow, path, interval, timeout, access, ssh, commit_status } = place;
     let HttpAccess { credentials, proxy, proxy_auth, ca_file, client_certificate } = access;
     let mut written = WrittenGit {
         url: url.to_string(),
@@ -307,6 +311,7 @@ fn git(place: &GitPlace) -> WrittenGit {
             let SshAccess { key_file, known_hosts_file } = ssh.clone();
             WrittenSsh { key_file, known_hosts_file }
         }),
+        commit_status: commit_status.as_ref().map(WrittenCommitStatus::of),
         ..WrittenGit::default()
     };
     match follow {

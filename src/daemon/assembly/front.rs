@@ -1,5 +1,6 @@
 //! What follows the configuration, and what serves those who look at the daemon: notifications, the API, the cluster.
 
+use super::super::commit_status::{self, CommitStatusLinks};
 use super::super::live::{self, LiveConfig};
 use super::super::notify::{self, NotifyLinks};
 use super::super::pod_control::Control;
@@ -88,6 +89,13 @@ impl Following {
             node: config.node_name.to_string(),
         };
         stages.start_endless(notify::run(links));
+        stages.start_endless(commit_status::run(CommitStatusLinks {
+            config: live.clone(),
+            published: base.published.clone(),
+            events: base.events.clone(),
+            file: base.paths.commit_statuses(),
+            node: config.node_name.to_string(),
+        }));
         let woken = wakers.clone();
         let serve_webhook = move |options| webhook::serve(options, woken.clone(), |_| {});
         stages.start_endless(live::serve(live.clone(), |config| config.webhook.clone(), serve_webhook));

@@ -22,7 +22,7 @@ const DELIVERY: HeaderName = HeaderName::from_static("x-podstead-delivery");
 
 /// Result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Attempt {
+pub(in super::super) enum Attempt {
     /// It was delivered.
     Delivered,
     /// It was not, and another attempt may succeed; the receiver may have asked to wait.
@@ -186,7 +186,7 @@ async fn read_url(file: PathBuf) -> Result<reqwest::Url, String> {
 }
 
 /// Meaning of the status of an answer.
-fn judge(status: StatusCode, retry_after: Option<Duration>) -> Attempt {
+pub(in super::super) fn judge(status: StatusCode, retry_after: Option<Duration>) -> Attempt {
     let text = format!("the server answered {status}");
     match status {
         _ if status.is_success() => Attempt::Delivered,

@@ -10,7 +10,7 @@ mod observe;
 mod tracker;
 
 use super::live::LiveConfig;
-use deliver::{Attempt, Message};
+use deliver::Message;
 use jiff::Timestamp;
 use podstead_api::{Published, WORKLOAD_KINDS};
 use podstead_config::notify::NotifyConfig;
@@ -27,6 +27,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracker::{Now, Observed, Record, Tracker};
+
+pub(super) use deliver::{Attempt, judge};
+pub(super) use tracker::Failure;
 
 /// Time between two looks.
 const LOOK: Duration = Duration::from_secs(5);
@@ -205,6 +208,11 @@ impl Notifier {
     }
 }
 
+/// Pods and workloads that are not well, such as `pod default/web`.
+pub(super) fn failing_objects(published: &Published) -> Vec<(String, Failure)> {
+    observe_objects(published).failures.into_iter().map(|(subject, failure)| (subject.object(), failure)).collect()
+}
+
 /// Failures of all pods and workloads.
 fn observe_objects(published: &Published) -> Observed {
     let mut observed = Observed::default();
@@ -220,7 +228,7 @@ fn observe_objects(published: &Published) -> Observed {
 }
 
 /// Pause after an attempt that failed, with so many failed ones before it.
-fn pause(failures: u32) -> Duration {
+pub(super) fn pause(failures: u32) -> Duration {
     PAUSES.0.saturating_mul(2_u32.saturating_pow(failures.min(16))).min(PAUSES.1)
 }
 

@@ -43,18 +43,18 @@ impl Subject {
 
 /// Failure as observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Failure {
+pub(in super::super) struct Failure {
     /// CamelCase word.
-    pub(super) reason: String,
+    pub(in super::super) reason: String,
     /// A sentence.
-    pub(super) message: String,
+    pub(in super::super) message: String,
     /// Source of the object; empty for the host.
-    pub(super) source: String,
+    pub(in super::super) source: String,
     /// Revision of the source; may be empty.
-    pub(super) revision: String,
+    pub(in super::super) revision: String,
     /// It may be progress that takes its time.
     #[serde(default, skip_serializing)]
-    pub(super) is_progress: bool,
+    pub(in super::super) is_progress: bool,
 }
 
 /// Observation of everything.

@@ -18,6 +18,7 @@ const SOURCES: &[&str] = &[
     "src/config/images.rs",
     "src/config/notify.rs",
     "src/config/source/written.rs",
+    "src/config/source/commit_status.rs",
     "src/settings/allow.rs",
     "src/settings/channels.rs",
     "src/settings/requirements.rs",
