@@ -5,6 +5,7 @@
 
 use super::execute;
 use libcontainer::oci_spec::runtime::LinuxCapabilities;
+use nix::sys::prctl;
 use podstead_container::CopyJob;
 use podstead_copy::{CopyError, Owners, Target, pack, unpack};
 use podstead_sys::process::{close_others, exit_at_once};
@@ -44,6 +45,10 @@ fn confine(profile: &str) -> io::Result<()> {
 
 /// Copies and ends the process: with 0, or with 1 and the reason on stderr. `outcome` tells the helper that it runs.
 pub(super) fn run(job: &CopyJob, profile: Option<&str>, outcome: OwnedFd) -> ! {
+    // Processes of the container must not look into this one, nor reach its program. A change of user may have allowed it (`fs.suid_dumpable`).
+    if let Err(error) = prctl::set_dumpable(false) {
+        execute::fail(&outcome, &format!("disable tracing: {error}"));
+    }
     if let Some(profile) = profile.filter(|profile| !profile.is_empty())
         && let Err(error) = confine(profile)
     {
