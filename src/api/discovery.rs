@@ -1,5 +1,6 @@
 //! Discovery: which groups and resources there are, for kubectl and client libraries.
 
+use super::network_policies;
 use super::resource::WorkloadResource;
 use super::respond::{self, Answer};
 use super::route::{METRICS_GROUP, OWN_GROUP, OWN_VERSION, WorkloadGroup};
@@ -85,6 +86,7 @@ fn group(name: &str, version: &str) -> Value {
 pub(super) fn groups() -> Value {
     let mut groups: Vec<Value> = WorkloadGroup::ALL.iter().map(|group| group_versions(group.as_str(), "v1")).collect();
     groups.push(group_versions(SLICE_GROUP, "v1"));
+    groups.push(group_versions(network_policies::GROUP, "v1"));
     groups.push(group_versions(METRICS_GROUP, METRICS_VERSION));
     groups.push(group_versions(OWN_GROUP, OWN_VERSION));
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
@@ -102,6 +104,19 @@ pub(super) fn slice_group() -> Value {
 pub(super) fn slice_resources() -> Value {
     let slices = resource("endpointslices", "endpointslice", "EndpointSlice", true, READ, &[]);
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": format!("{SLICE_GROUP}/v1"), "resources": [slices]})
+}
+
+/// `/apis/networking.k8s.io`.
+pub(super) fn networking_group() -> Value {
+    group(network_policies::GROUP, "v1")
+}
+
+/// `/apis/networking.k8s.io/v1`.
+pub(super) fn networking_resources() -> Value {
+    let policies = resource(network_policies::PLURAL, "networkpolicy", network_policies::KIND, true, READ, &["netpol"]);
+    json!({
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": network_policies::API_VERSION, "resources": [policies],
+    })
 }
 
 const METRICS_VERSION: &str = "v1beta1";
@@ -173,6 +188,7 @@ pub(super) fn all_groups(headers: &HeaderMap) -> Answer {
     let mut groups: Vec<(&str, &str, Value)> =
         WorkloadGroup::ALL.into_iter().map(|group| (group.as_str(), "v1", workload_resources(group))).collect();
     groups.push((SLICE_GROUP, "v1", slice_resources()));
+    groups.push((network_policies::GROUP, "v1", networking_resources()));
     groups.push((METRICS_GROUP, METRICS_VERSION, metrics_resources()));
     groups.push((OWN_GROUP, OWN_VERSION, own_resources()));
     aggregated(version, &groups)

@@ -221,6 +221,8 @@ pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Qu
             let served = served(kind);
             collection::get(&*served, &*served.find(&path)?, form, (backend.now)())
         }
+        Route::NetworkingGroup => respond::json(&discovery::networking_group()),
+        Route::NetworkingResources => respond::json(&discovery::networking_resources()),
         Route::DiscoveryGroup => respond::json(&discovery::slice_group()),
         Route::DiscoveryResources => respond::json(&discovery::slice_resources()),
         Route::Claims(namespace) if query.flag("measure")? => claims::list_measured(backend, namespace.as_deref()).await,

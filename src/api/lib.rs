@@ -22,6 +22,7 @@ pub mod log;
 mod looked_up;
 mod metrics;
 mod namespaces;
+mod network_policies;
 mod nodes;
 mod objects;
 mod openapi;
@@ -60,6 +61,7 @@ pub use forward::RAW_PROTOCOL;
 pub use images::{ImportAnswer, ImportRequest, PinRequest, PruneRequest, PullLine, PullRequest};
 pub use metrics::disk::{DiskAnswer, PodDisk};
 pub use metrics::serve_monitoring;
+pub use network_policies::ONLY_PODS_OF_ANNOTATION;
 pub use nodes::NodeView;
 pub use objects::KEYS_ANNOTATION;
 pub use own::{

@@ -1,15 +1,14 @@
-//! Kinds that are looked up when somebody asks, rather than published: ConfigMaps, Secrets, claims, sources, images, namespaces and
-//! the node. Their journals are
-//! empty until then, and a watch keeps them up to date while it lasts: where nobody asks, nothing is kept and nothing runs.
+//! Kinds that are looked up when somebody asks, rather than published: ConfigMaps, Secrets, claims, NetworkPolicies, sources, images,
+//! namespaces and the node. Their journals are empty until then, and a watch keeps them up to date while it lasts: where nobody asks, nothing is kept and nothing runs.
 
 use super::Backend;
 use super::collection::{Collection, Lag};
 use super::failure::ApiFailure;
 use super::published::PodKey;
 use super::published_objects::{self, PublishedObject};
-use super::route::{OWN_API_VERSION, PodPath};
+use super::route::{OWN_API_VERSION, OWN_GROUP, PodPath};
 use super::table::Column;
-use super::{claims, images, namespaces, nodes, objects, own};
+use super::{claims, images, namespaces, network_policies, nodes, objects, own};
 use bytes::Bytes;
 use jiff::Timestamp;
 use podstead_pod::objects::{ObjectKind, ObjectName, Objects};
@@ -34,6 +33,8 @@ pub(super) enum LookedUpKind {
     Secret,
     /// `v1` PersistentVolumeClaim.
     Claim,
+    /// `networking.k8s.io/v1` NetworkPolicy.
+    NetworkPolicy,
     /// A source.
     Source,
     /// An image.
@@ -45,7 +46,27 @@ pub(super) enum LookedUpKind {
 }
 
 impl LookedUpKind {
-    const ALL: [Self; 7] = [Self::ConfigMap, Self::Secret, Self::Claim, Self::Source, Self::Image, Self::Namespace, Self::Node];
+    const ALL: [Self; 8] =
+        [Self::ConfigMap, Self::Secret, Self::Claim, Self::NetworkPolicy, Self::Source, Self::Image, Self::Namespace, Self::Node];
+
+    /// The API group.
+    pub(super) const fn group(self) -> &'static str {
+        match self {
+            Self::ConfigMap | Self::Secret | Self::Claim | Self::Namespace | Self::Node => "",
+            Self::NetworkPolicy => network_policies::GROUP,
+            Self::Source | Self::Image => OWN_GROUP,
+        }
+    }
+
+    /// The plural with the group, as messages have it.
+    pub(super) const fn qualified(self) -> &'static str {
+        match self {
+            Self::NetworkPolicy => network_policies::QUALIFIED,
+            Self::ConfigMap | Self::Secret | Self::Claim | Self::Source | Self::Image | Self::Namespace | Self::Node => {
+                self.plural()
+            }
+        }
+    }
 
     /// The plural, as in paths.
     pub(super) const fn plural(self) -> &'static str {
@@ -53,6 +74,7 @@ impl LookedUpKind {
             Self::ConfigMap => "configmaps",
             Self::Secret => "secrets",
             Self::Claim => "persistentvolumeclaims",
+            Self::NetworkPolicy => network_policies::PLURAL,
             Self::Source => "sources",
             Self::Image => "images",
             Self::Namespace => "namespaces",
@@ -66,6 +88,7 @@ impl LookedUpKind {
             Self::ConfigMap => Some(ObjectKind::ConfigMap),
             Self::Secret => Some(ObjectKind::Secret),
             Self::Claim => Some(ObjectKind::PersistentVolumeClaim),
+            Self::NetworkPolicy => Some(network_policies::OBJECT_KIND),
             Self::Source | Self::Image | Self::Namespace | Self::Node => None,
         }
     }
@@ -73,7 +96,7 @@ impl LookedUpKind {
     /// The time after which a watch looks again; `None` where changes are announced.
     const fn interval(self) -> Option<Duration> {
         match self {
-            Self::ConfigMap | Self::Secret => None,
+            Self::ConfigMap | Self::Secret | Self::NetworkPolicy => None,
             // Their data on disk, and pods that use them.
             Self::Claim | Self::Image | Self::Namespace => Some(Duration::from_secs(2)),
             Self::Source => Some(Duration::from_secs(1)),
@@ -121,7 +144,7 @@ impl LookedUp {
     /// One object; the journal must be fresh.
     pub(super) fn find(&self, path: &PodPath) -> Result<Arc<PublishedObject>, ApiFailure> {
         let PodPath { namespace, name } = path.clone();
-        let plural = self.kind.plural();
+        let plural = self.kind.qualified();
         let key = PodKey { namespace, name };
         let found = self.journal().get(&key).or_else(|| {
             // One that nothing is in yet: it need not be made before it is used.
@@ -146,6 +169,7 @@ impl LookedUp {
             LookedUpKind::ConfigMap => objects::shown_of(objects, ObjectKind::ConfigMap),
             LookedUpKind::Secret => objects::shown_of(objects, ObjectKind::Secret),
             LookedUpKind::Claim => claims::shown(&self.backend, objects).await?,
+            LookedUpKind::NetworkPolicy => network_policies::shown(objects),
             LookedUpKind::Source => own::sources(&self.backend),
             LookedUpKind::Image => images::shown(&self.backend).await?,
             LookedUpKind::Namespace => namespaces::shown(&self.backend, objects),
@@ -167,6 +191,7 @@ impl Collection for LookedUp {
             LookedUpKind::ConfigMap | LookedUpKind::Secret | LookedUpKind::Claim | LookedUpKind::Namespace | LookedUpKind::Node => {
                 "v1"
             }
+            LookedUpKind::NetworkPolicy => network_policies::API_VERSION,
             LookedUpKind::Source | LookedUpKind::Image => OWN_API_VERSION,
         }
     }
@@ -176,6 +201,7 @@ impl Collection for LookedUp {
             LookedUpKind::ConfigMap => "ConfigMap",
             LookedUpKind::Secret => "Secret",
             LookedUpKind::Claim => "PersistentVolumeClaim",
+            LookedUpKind::NetworkPolicy => network_policies::KIND,
             LookedUpKind::Source => "Source",
             LookedUpKind::Image => "Image",
             LookedUpKind::Namespace => "Namespace",
@@ -186,7 +212,7 @@ impl Collection for LookedUp {
     fn fields(&self) -> &'static [&'static str] {
         match self.kind {
             LookedUpKind::Secret => &["metadata.name", "metadata.namespace", "type"],
-            LookedUpKind::ConfigMap | LookedUpKind::Claim => &["metadata.name", "metadata.namespace"],
+            LookedUpKind::ConfigMap | LookedUpKind::Claim | LookedUpKind::NetworkPolicy => &["metadata.name", "metadata.namespace"],
             LookedUpKind::Namespace => &["metadata.name", "status.phase"],
             LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Node => &["metadata.name"],
         }
@@ -197,6 +223,7 @@ impl Collection for LookedUp {
             LookedUpKind::ConfigMap => objects::CONFIG_MAP_COLUMNS,
             LookedUpKind::Secret => objects::SECRET_COLUMNS,
             LookedUpKind::Claim => claims::COLUMNS,
+            LookedUpKind::NetworkPolicy => network_policies::COLUMNS,
             LookedUpKind::Source => own::SOURCE_COLUMNS,
             LookedUpKind::Image => images::COLUMNS,
             LookedUpKind::Namespace => namespaces::COLUMNS,
@@ -234,6 +261,7 @@ impl Collection for LookedUp {
             LookedUpKind::ConfigMap => objects::config_map_cells(&object),
             LookedUpKind::Secret => objects::secret_cells(&object),
             LookedUpKind::Claim => claims::cells(&object, now),
+            LookedUpKind::NetworkPolicy => network_policies::cells(&object),
             LookedUpKind::Source => own::source_cells(object, now),
             LookedUpKind::Image => images::cells(&object, now),
             LookedUpKind::Namespace => namespaces::cells(&object, now),

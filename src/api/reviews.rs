@@ -4,7 +4,7 @@ use super::access::{Attributes, Caller, Grants, Need, Verb};
 use super::failure::ApiFailure;
 use super::request::is_protobuf;
 use super::respond::{self, Answer};
-use super::{Backend, dispatch};
+use super::{Backend, dispatch, network_policies};
 use bytes::Bytes;
 use podstead_manifest::protobuf;
 use podstead_manifest::schema::{Struct, table};
@@ -136,6 +136,7 @@ fn rules(grants: &Grants, namespace: &str) -> Value {
         "configmaps",
         "secrets",
         "services",
+        "networkpolicies",
         "persistentvolumeclaims",
         "replicationcontrollers",
         "deployments",
@@ -150,7 +151,7 @@ fn rules(grants: &Grants, namespace: &str) -> Value {
         Some(Role::View) => vec![rule(&reading, &["*"], &["*"])],
         Some(Role::Edit) => vec![
             rule(&reading, &["*"], &["*"]),
-            rule(&["create", "update", "patch", "delete"], &["", "apps", "batch"], &objects),
+            rule(&["create", "update", "patch", "delete"], &["", "apps", "batch", network_policies::GROUP], &objects),
             rule(&["create"], &[""], &["pods/exec", "pods/attach", "pods/portforward"]),
             rule(&["create"], &[crate::route::OWN_GROUP], &["sources/sync", "cronjobs/run"]),
         ],

@@ -3,6 +3,7 @@
 use super::control::PodOrder;
 use super::looked_up::LookedUpKind;
 use super::metrics::Page;
+use super::network_policies;
 use super::resource::WorkloadResource;
 use super::reviews::Review;
 use super::services::ServedKind;
@@ -87,15 +88,19 @@ pub(super) enum Route {
     Served(ServedKind, Option<String>),
     /// One Service or EndpointSlice.
     ServedObject(ServedKind, PodPath),
+    /// `/apis/networking.k8s.io`.
+    NetworkingGroup,
+    /// `/apis/networking.k8s.io/v1`: its resources.
+    NetworkingResources,
     /// `/apis/discovery.k8s.io`.
     DiscoveryGroup,
     /// `/apis/discovery.k8s.io/v1`: its resources.
     DiscoveryResources,
     /// Events, of one namespace or of all.
     Events(Option<String>),
-    /// ConfigMaps or Secrets, of one namespace or of all.
+    /// ConfigMaps, Secrets or NetworkPolicies, of one namespace or of all.
     Objects(LookedUpKind, Option<String>),
-    /// One ConfigMap or Secret.
+    /// One ConfigMap, Secret or NetworkPolicy.
     Object(LookedUpKind, PodPath),
     /// PersistentVolumeClaims, of one namespace or of all.
     Claims(Option<String>),
@@ -229,6 +234,8 @@ impl Route {
             ["apis", "metrics.k8s.io", "v1beta1", rest @ ..] => Self::metrics(rest),
             ["apis", "discovery.k8s.io"] => Some(Self::DiscoveryGroup),
             ["apis", "discovery.k8s.io", "v1", rest @ ..] => Self::served(ServedKind::EndpointSlice, "endpointslices", rest),
+            ["apis", network_policies::GROUP] => Some(Self::NetworkingGroup),
+            ["apis", network_policies::GROUP, "v1", rest @ ..] => Self::network_policies(rest),
             ["apis", group @ ("authorization.k8s.io" | "authentication.k8s.io"), version, plural] => {
                 let version = ["v1", "v1beta1"].into_iter().find(|known| known == version)?;
                 Review::named(group, plural).map(|review| Self::Review(review, version))
@@ -261,6 +268,19 @@ impl Route {
             ["namespaces", namespace, named] if named == plural => Some(Self::Served(kind, Some(namespace.to_owned()))),
             ["namespaces", namespace, named, name] if named == plural => {
                 Some(Self::ServedObject(kind, PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
+            }
+            _ => None,
+        }
+    }
+
+    fn network_policies(segments: &[&str]) -> Option<Self> {
+        let kind = LookedUpKind::NetworkPolicy;
+        match *segments {
+            [] => Some(Self::NetworkingResources),
+            [network_policies::PLURAL] => Some(Self::Objects(kind, None)),
+            ["namespaces", namespace, network_policies::PLURAL] => Some(Self::Objects(kind, Some(namespace.to_owned()))),
+            ["namespaces", namespace, network_policies::PLURAL, name] => {
+                Some(Self::Object(kind, PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
             }
             _ => None,
         }
@@ -414,6 +434,13 @@ mod tests {
                 "/apis/discovery.k8s.io/v1/namespaces/x/endpointslices",
                 Some(Route::Served(ServedKind::EndpointSlice, Some("x".into()))),
             ),
+            ("/apis/networking.k8s.io/v1", Some(Route::NetworkingResources)),
+            ("/apis/networking.k8s.io/v1/networkpolicies", Some(Route::Objects(LookedUpKind::NetworkPolicy, None))),
+            (
+                "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies/web-edge",
+                Some(Route::Object(LookedUpKind::NetworkPolicy, web())),
+            ),
+            ("/apis/networking.k8s.io/v1/ingresses", None),
             ("/apis/apps", Some(Route::WorkloadGroup(WorkloadGroup::Apps))),
             ("/apis/apps/v1", Some(Route::WorkloadResources(WorkloadGroup::Apps))),
             ("/apis/batch/v1/jobs", Some(Route::Workloads(WorkloadKind::Job, None))),

@@ -75,6 +75,7 @@ impl ServiceView {
         let (mut services, mut slices) = (Vec::new(), Vec::new());
         for Shown { service, slices: of_service, source } in shown {
             let mut service = in_namespace(json!(service));
+            default_ports(&mut service);
             service["metadata"]["annotations"][SOURCE_ANNOTATION] = json!(source.as_str());
             services.push(service);
             slices.extend(of_service.into_iter().map(|slice| in_namespace(json!(slice))));
@@ -87,6 +88,18 @@ impl ServiceView {
         match kind {
             ServedKind::Service => &self.services,
             ServedKind::EndpointSlice => &self.slices,
+        }
+    }
+}
+
+/// Fills in what the API defaults for ports.
+fn default_ports(service: &mut Value) {
+    for port in service["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        if port["protocol"].is_null() {
+            port["protocol"] = json!("TCP");
+        }
+        if port["targetPort"].is_null() {
+            port["targetPort"] = port["port"].clone();
         }
     }
 }
@@ -272,6 +285,10 @@ mod tests {
         let (_, items) = served.journal().list();
         let cells = served.cells(&items[0], Timestamp::UNIX_EPOCH);
         assert_eq!(cells, ["web", "NodePort", "10.202.0.7", "<none>", "80:30080/TCP", "app=web"]);
+        assert_eq!(
+            items[0].object()["spec"]["ports"],
+            json!([{"port": 80, "nodePort": 30080, "protocol": "TCP", "targetPort": 80}])
+        );
         assert_eq!(served.metadata(&items[0])["annotations"][SOURCE_ANNOTATION], "site");
     }
 

@@ -1,7 +1,7 @@
 //! Types of objects on the command line: `deploy`, `deployments`, `deployments.apps`, `deploy,rs`, `deploy/web`. **Pure**.
 
 use super::client::Target;
-use podstead_api::{WORKLOAD_KINDS, WorkloadResource, workload_resource};
+use podstead_api::{WORKLOAD_KINDS, workload_resource};
 use podstead_workload::object::WorkloadKind;
 
 /// A type of object that the daemon lists in columns.
@@ -15,31 +15,48 @@ pub(super) enum ObjectType {
     Secret,
     /// PersistentVolumeClaims.
     PersistentVolumeClaim,
+    /// Services.
+    Service,
+    /// NetworkPolicies.
+    NetworkPolicy,
     /// Workloads of a kind.
     Workload(WorkloadKind),
 }
 
 /// Types besides workloads, with their names: plural, singular, short.
-const OTHERS: [(ObjectType, [&str; 3]); 4] = [
+const OTHERS: [(ObjectType, [&str; 3]); 6] = [
     (ObjectType::Pod, ["pods", "pod", "po"]),
     (ObjectType::ConfigMap, ["configmaps", "configmap", "cm"]),
     (ObjectType::Secret, ["secrets", "secret", "secret"]),
     (ObjectType::PersistentVolumeClaim, ["persistentvolumeclaims", "persistentvolumeclaim", "pvc"]),
+    (ObjectType::Service, ["services", "service", "svc"]),
+    (ObjectType::NetworkPolicy, ["networkpolicies", "networkpolicy", "netpol"]),
 ];
+
+/// The group of NetworkPolicies.
+const NETWORKING: &str = "networking.k8s.io";
 
 impl ObjectType {
     /// The type that a word means, in upper or lower case; the group may follow after a dot.
     pub(super) fn named(word: &str) -> Option<Self> {
         let word = word.to_lowercase();
-        if let Some((found, _)) = OTHERS.iter().find(|(_, names)| names.contains(&word.as_str())) {
-            return Some(*found);
-        }
-        let is_meant = |resource: &WorkloadResource| {
-            let qualified = [resource.plural, resource.singular].map(|name| format!("{name}.{}", resource.group));
-            let names = [resource.plural, resource.singular].into_iter().chain(resource.short);
-            names.into_iter().any(|name| name == word) || qualified.contains(&word)
+        let is_meant = |object_type: &Self| {
+            let [plural, singular, short] = object_type.names();
+            let group = object_type.group();
+            let is_qualified = |name| word.strip_prefix(name).and_then(|rest| rest.strip_prefix('.')) == Some(group);
+            [plural, singular, short].contains(&word.as_str())
+                || !group.is_empty() && [plural, singular].into_iter().any(is_qualified)
         };
-        WORKLOAD_KINDS.into_iter().find(|kind| is_meant(&workload_resource(*kind))).map(Self::Workload)
+        OTHERS.map(|(object_type, _)| object_type).into_iter().chain(WORKLOAD_KINDS.map(Self::Workload)).find(is_meant)
+    }
+
+    /// The API group; empty for the core group.
+    fn group(self) -> &'static str {
+        match self {
+            Self::Workload(kind) => workload_resource(kind).group,
+            Self::NetworkPolicy => NETWORKING,
+            Self::Pod | Self::ConfigMap | Self::Secret | Self::PersistentVolumeClaim | Self::Service => "",
+        }
     }
 
     /// The types that `all` means.
@@ -57,6 +74,8 @@ impl ObjectType {
             Self::ConfigMap => OTHERS[1].1,
             Self::Secret => OTHERS[2].1,
             Self::PersistentVolumeClaim => OTHERS[3].1,
+            Self::Service => OTHERS[4].1,
+            Self::NetworkPolicy => OTHERS[5].1,
         }
     }
 
@@ -64,7 +83,8 @@ impl ObjectType {
     pub(super) fn qualified_singular(self) -> String {
         match self {
             Self::Workload(kind) => workload_resource(kind).qualified_singular(),
-            Self::Pod | Self::ConfigMap | Self::Secret | Self::PersistentVolumeClaim => self.names()[1].to_owned(),
+            Self::NetworkPolicy => format!("networkpolicy.{NETWORKING}"),
+            Self::Pod | Self::ConfigMap | Self::Secret | Self::PersistentVolumeClaim | Self::Service => self.names()[1].to_owned(),
         }
     }
 
@@ -72,16 +92,14 @@ impl ObjectType {
     pub(super) fn qualified_plural(self) -> &'static str {
         match self {
             Self::Workload(kind) => workload_resource(kind).qualified,
-            Self::Pod | Self::ConfigMap | Self::Secret | Self::PersistentVolumeClaim => self.names()[0],
+            Self::NetworkPolicy => "networkpolicies.networking.k8s.io",
+            Self::Pod | Self::ConfigMap | Self::Secret | Self::PersistentVolumeClaim | Self::Service => self.names()[0],
         }
     }
 
     /// The path of its objects in a namespace or in all.
     pub(super) fn collection(self, namespace: Option<&str>) -> Target {
-        let group = match self {
-            Self::Workload(kind) => workload_resource(kind).group,
-            Self::Pod | Self::ConfigMap | Self::Secret | Self::PersistentVolumeClaim => "",
-        };
+        let group = self.group();
         let base = if group.is_empty() { "/api/v1".to_owned() } else { format!("/apis/{group}/v1") };
         match namespace {
             Some(namespace) => Target::new(&base, &["namespaces", namespace, self.names()[0]]),
@@ -123,8 +141,11 @@ fn elsewhere(word: &str) -> Option<&'static str> {
 }
 
 fn unknown(word: &str) -> String {
-    let all = [ObjectType::ConfigMap, ObjectType::Secret, ObjectType::PersistentVolumeClaim].into_iter().chain(ObjectType::all());
-    let names = all.flat_map(ObjectType::names).chain(["events", "sources", "images", "all"]);
+    let others = OTHERS.into_iter().map(|(object_type, _)| object_type);
+    let names = others
+        .chain(WORKLOAD_KINDS.map(ObjectType::Workload))
+        .flat_map(ObjectType::names)
+        .chain(["events", "sources", "images", "all"]);
     let near = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
     // Short words have many neighbours that mean something else.
     let near = near.filter(|(distance, _)| *distance <= 2.min(word.len() / 4)).min();
@@ -150,7 +171,12 @@ mod tests {
         assert_eq!(ObjectType::named("job.batch"), Some(ObjectType::Workload(WorkloadKind::Job)));
         assert_eq!(ObjectType::named("deploy.batch"), None);
         assert_eq!(ObjectType::named("po"), Some(ObjectType::Pod));
-        assert_eq!(ObjectType::named("services"), None);
+        assert_eq!(ObjectType::named("svc"), Some(ObjectType::Service));
+        for word in ["netpol", "networkpolicies.networking.k8s.io"] {
+            assert_eq!(ObjectType::named(word), Some(ObjectType::NetworkPolicy));
+        }
+        assert_eq!(ObjectType::named("pods.networking.k8s.io"), None);
+        assert_eq!(ObjectType::named("ingresses"), None);
     }
 
     #[test]
@@ -160,7 +186,7 @@ mod tests {
         assert_eq!(parse_types("all").unwrap().len(), 8);
         assert_eq!(parse_types("all,cm").unwrap().len(), 9);
         assert_eq!(parse_types("deplyo").unwrap_err(), r#"unknown type "deplyo", did you mean "deploy"?"#);
-        assert_eq!(parse_types("svc").unwrap_err(), r#"unknown type "svc""#);
+        assert_eq!(parse_types("ing").unwrap_err(), r#"unknown type "ing""#);
         assert!(parse_types("no").unwrap_err().contains("podstead top node"));
         assert_eq!(parse_types("rs,").unwrap_err(), r#"unknown type """#);
     }
@@ -174,6 +200,7 @@ mod tests {
     #[test]
     fn collections_are_in_their_group() {
         let path = |object_type: ObjectType, namespace| format!("{:?}", object_type.collection(namespace));
+        assert!(path(ObjectType::NetworkPolicy, None).contains(r#""/apis/networking.k8s.io/v1/networkpolicies""#));
         assert!(path(ObjectType::Pod, None).contains(r#""/api/v1/pods""#));
         assert!(path(ObjectType::Workload(WorkloadKind::Job), Some("x")).contains(r#""/apis/batch/v1/namespaces/x/jobs""#));
     }

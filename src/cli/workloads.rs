@@ -45,13 +45,13 @@ pub(super) enum FindWorkloadError {
         namespaces: Vec<String>,
     },
     /// It has no pods.
-    #[error("{object} has no pods; podstead describe {object} shows why")]
+    #[error("{object} has no pods; podstead describe {object} shows more")]
     NoPods {
         /// `deployment.apps/web`.
         object: String,
     },
     /// The type has no pods.
-    #[error("{0} have no logs and no containers; name a pod, or a workload such as deploy/web")]
+    #[error("{0} have no logs and no containers; name a pod, a workload such as deploy/web, or a Service such as svc/web")]
     NoWorkload(&'static str),
     /// The argument is no pod and no `TYPE/NAME`.
     #[error("{0}")]
@@ -86,7 +86,12 @@ pub(super) fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
 
 /// Workloads of a kind, of a namespace or of all. None where the daemon is older than workloads.
 pub(super) async fn list(client: &Client, kind: WorkloadKind, namespace: Option<&str>) -> Result<Vec<Value>, ClientError> {
-    match client.get::<ServedList>(ObjectType::Workload(kind).collection(namespace)).await {
+    list_objects(client, ObjectType::Workload(kind), namespace).await
+}
+
+/// Objects of a type, of a namespace or of all. None where the daemon is older than the type.
+async fn list_objects(client: &Client, object_type: ObjectType, namespace: Option<&str>) -> Result<Vec<Value>, ClientError> {
+    match client.get::<ServedList>(object_type.collection(namespace)).await {
         Ok(list) => Ok(list.items),
         Err(ClientError::Refused { code: 404, .. }) => Ok(Vec::new()),
         Err(error) => Err(error),
@@ -109,13 +114,23 @@ pub(super) async fn find(
     name: &str,
     namespace: Option<&str>,
 ) -> Result<Value, FindWorkloadError> {
-    let mut items = list(client, kind, namespace).await?;
-    only(&mut items, kind, name, namespace)
+    find_object(client, ObjectType::Workload(kind), name, namespace).await
+}
+
+/// The object that a name on the command line means.
+pub(super) async fn find_object(
+    client: &Client,
+    object_type: ObjectType,
+    name: &str,
+    namespace: Option<&str>,
+) -> Result<Value, FindWorkloadError> {
+    let mut items = list_objects(client, object_type, namespace).await?;
+    only(&mut items, object_type, name, namespace)
 }
 
 /// Takes the one with this name.
-fn only(items: &mut Vec<Value>, kind: WorkloadKind, name: &str, namespace: Option<&str>) -> Result<Value, FindWorkloadError> {
-    let resource = ObjectType::Workload(kind).qualified_plural();
+fn only(items: &mut Vec<Value>, object_type: ObjectType, name: &str, namespace: Option<&str>) -> Result<Value, FindWorkloadError> {
+    let resource = object_type.qualified_plural();
     let suggestion = nearest(items.iter().map(|item| metadata(item, "name")), name);
     items.retain(|item| metadata(item, "name") == name);
     match (items.pop(), items.as_slice()) {
@@ -198,21 +213,44 @@ pub(super) async fn pods_of(client: &Client, kind: WorkloadKind, workload: &Valu
     Ok(pods::list(client, namespace).await?.into_iter().filter(is_owned).collect())
 }
 
-/// The pods that an argument means: one for a pod, the best first for a workload (`deploy/web`).
+/// The pods that a Service selects; none without a selector.
+async fn pods_behind(client: &Client, service: &Value) -> Result<Vec<Pod>, ClientError> {
+    let wanted = service["spec"]["selector"].as_object().cloned().unwrap_or_default();
+    let has = |pod: &Pod, key: &str, value: &Value| {
+        let labels = pod.metadata.labels.as_ref();
+        labels.and_then(|labels| labels.get(key)).map(String::as_str) == value.as_str()
+    };
+    let is_selected = |pod: &Pod| !wanted.is_empty() && wanted.iter().all(|(key, value)| has(pod, key, value));
+    let pods = pods::list(client, Some(metadata(service, "namespace"))).await?;
+    Ok(pods.into_iter().filter(is_selected).collect())
+}
+
+/// The Service that an argument names, such as `svc/web`; `None` if it names something else.
+pub(super) async fn service_meant(
+    client: &Client,
+    argument: &str,
+    namespace: Option<&str>,
+) -> Result<Option<Value>, FindWorkloadError> {
+    match super::object_type::parse_object(argument) {
+        Ok((ObjectType::Service, name)) => find_object(client, ObjectType::Service, &name, namespace).await.map(Some),
+        Ok(_) | Err(_) => Ok(None),
+    }
+}
+
+/// The pods that an argument means: one for a pod, the best first for a workload or a Service (`deploy/web`, `svc/web`).
 pub(super) async fn pods_meant(client: &Client, argument: &str, namespace: Option<&str>) -> Result<Vec<Pod>, FindWorkloadError> {
     if !argument.contains('/') {
         return Ok(vec![one_pod(client, argument, namespace).await?]);
     }
     let (object_type, name) = super::object_type::parse_object(argument).map_err(FindWorkloadError::BadReference)?;
-    let kind = match object_type {
+    let mut pods = match object_type {
         ObjectType::Pod => return Ok(vec![one_pod(client, &name, namespace).await?]),
-        ObjectType::Workload(kind) => kind,
-        ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim => {
+        ObjectType::Workload(kind) => pods_of(client, kind, &find(client, kind, &name, namespace).await?).await?,
+        ObjectType::Service => pods_behind(client, &find_object(client, object_type, &name, namespace).await?).await?,
+        ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim | ObjectType::NetworkPolicy => {
             return Err(FindWorkloadError::NoWorkload(object_type.qualified_plural()));
         }
     };
-    let workload = find(client, kind, &name, namespace).await?;
-    let mut pods = pods_of(client, kind, &workload).await?;
     if pods.is_empty() {
         return Err(FindWorkloadError::NoPods { object: format!("{}/{name}", object_type.qualified_singular()) });
     }
@@ -296,7 +334,7 @@ mod tests {
         let find = |name: &str, namespace: Option<&str>| {
             let mut items = vec![item("default", "web"), item("shop", "web"), item("shop", "api")];
             items.retain(|item| namespace.is_none_or(|namespace| metadata(item, "namespace") == namespace));
-            only(&mut items, WorkloadKind::Deployment, name, namespace)
+            only(&mut items, ObjectType::Workload(WorkloadKind::Deployment), name, namespace)
                 .map(|item| metadata(&item, "namespace").to_owned())
                 .map_err(|error| error.to_string())
         };

@@ -26,6 +26,7 @@ mod hooks;
 mod housekeeping;
 mod identity;
 mod image_volumes;
+mod kubectl_reads;
 mod kubectl_writes;
 mod lifecycle;
 mod many_pods;

@@ -1,6 +1,5 @@
 //! From a request to the words of Kubernetes' authorization: verb, resource, namespace, name. **Pure**.
 
-use crate::looked_up::LookedUpKind;
 use crate::resource::workload_resource;
 use crate::route::{METRICS_GROUP, OWN_GROUP, PodPath, Route};
 use hyper::Method;
@@ -128,7 +127,6 @@ fn of<'a>(namespace: Option<&'a String>) -> Place<'a> {
 }
 
 fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
-    let plural = |kind: &LookedUpKind| kind.plural();
     match route {
         Route::Healthz
         | Route::Readyz
@@ -140,6 +138,8 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         | Route::WorkloadResources(_)
         | Route::DiscoveryGroup
         | Route::DiscoveryResources
+        | Route::NetworkingGroup
+        | Route::NetworkingResources
         | Route::MetricsGroup
         | Route::MetricsResources
         | Route::OpenApi2
@@ -180,8 +180,8 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         }
         Route::CronJobRun(path) => (OWN_GROUP, "cronjobs", "run", Place::Named(path)),
         Route::Events(namespace) => ("", "events", "", of(namespace.as_ref())),
-        Route::Objects(kind, namespace) => ("", plural(kind), "", of(namespace.as_ref())),
-        Route::Object(kind, path) => ("", plural(kind), "", Place::Named(path)),
+        Route::Objects(kind, namespace) => (kind.group(), kind.plural(), "", of(namespace.as_ref())),
+        Route::Object(kind, path) => (kind.group(), kind.plural(), "", Place::Named(path)),
         Route::Served(kind, namespace) => (kind.group(), kind.plural(), "", of(namespace.as_ref())),
         Route::ServedObject(kind, path) => (kind.group(), kind.plural(), "", Place::Named(path)),
         Route::Claims(namespace) => ("", "persistentvolumeclaims", "", of(namespace.as_ref())),

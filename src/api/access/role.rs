@@ -54,6 +54,7 @@ impl Need {
                 | "secrets"
                 | "persistentvolumeclaims"
                 | "services"
+                | "networkpolicies"
                 | "namespaces"
                 | "deployments"
                 | "replicasets"

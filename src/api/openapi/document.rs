@@ -55,6 +55,11 @@ pub(super) static DOCUMENTED_GROUPS: &[DocumentedGroup] = &[
         kinds: &[("Job", "jobs", &fields::JOB, true), ("CronJob", "cronjobs", &fields::CRON_JOB, true)],
     },
     DocumentedGroup {
+        name: "networking.k8s.io",
+        version: "v1",
+        kinds: &[("NetworkPolicy", "networkpolicies", &fields::NETWORK_POLICY, true)],
+    },
+    DocumentedGroup {
         name: "discovery.k8s.io",
         version: "v1",
         kinds: &[("EndpointSlice", "endpointslices", &fields::ENDPOINT_SLICE, true)],

@@ -1,6 +1,7 @@
 //! The object or collection that a request writes to. **Pure**.
 
 use crate::looked_up::LookedUpKind;
+use crate::network_policies;
 use crate::resource::workload_resource;
 use crate::route::{PodPath, Route};
 use crate::services::ServedKind;
@@ -40,8 +41,14 @@ impl Target {
         let (kind, api_version, plural, (namespace, name), part) = match route {
             Route::Pods(namespace) => ("Pod", "v1", "pods", within(namespace)?, Part::Whole),
             Route::Pod(path) => ("Pod", "v1", "pods", named(path), Part::Whole),
-            Route::Objects(kind, namespace) => (listed(*kind)?, "v1", kind.plural(), within(namespace)?, Part::Whole),
-            Route::Object(kind, path) => (listed(*kind)?, "v1", kind.plural(), named(path), Part::Whole),
+            Route::Objects(kind, namespace) => {
+                let (name, version) = listed(*kind)?;
+                (name, version, kind.qualified(), within(namespace)?, Part::Whole)
+            }
+            Route::Object(kind, path) => {
+                let (name, version) = listed(*kind)?;
+                (name, version, kind.qualified(), named(path), Part::Whole)
+            }
             Route::Claims(namespace) => ("PersistentVolumeClaim", "v1", "persistentvolumeclaims", within(namespace)?, Part::Whole),
             Route::Claim(path) => ("PersistentVolumeClaim", "v1", "persistentvolumeclaims", named(path), Part::Whole),
             Route::Workloads(kind, namespace) => {
@@ -100,10 +107,11 @@ impl Target {
     }
 }
 
-const fn listed(kind: LookedUpKind) -> Option<&'static str> {
+const fn listed(kind: LookedUpKind) -> Option<(&'static str, &'static str)> {
     match kind {
-        LookedUpKind::ConfigMap => Some("ConfigMap"),
-        LookedUpKind::Secret => Some("Secret"),
+        LookedUpKind::ConfigMap => Some(("ConfigMap", "v1")),
+        LookedUpKind::Secret => Some(("Secret", "v1")),
+        LookedUpKind::NetworkPolicy => Some((network_policies::KIND, network_policies::API_VERSION)),
         LookedUpKind::Claim | LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Namespace | LookedUpKind::Node => None,
     }
 }

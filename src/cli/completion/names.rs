@@ -37,6 +37,8 @@ enum Wanted {
     Images,
     /// Claims.
     Claims,
+    /// Other objects, after this text.
+    Listed(String, ObjectType),
     /// Workloads of a kind, alone.
     Workloads(WorkloadKind),
     /// Workloads of a kind, after `TYPE/`.
@@ -76,6 +78,7 @@ fn wanted(words: &[&str]) -> Option<Wanted> {
     if let Some((kind, _)) = last.split_once('/') {
         return match ObjectType::named(kind)? {
             ObjectType::Workload(found) => Some(Wanted::Objects(kind.to_owned(), found)),
+            found @ (ObjectType::Service | ObjectType::NetworkPolicy) => Some(Wanted::Listed(format!("{kind}/"), found)),
             ObjectType::Pod | ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim => None,
         };
     }
@@ -87,6 +90,7 @@ fn wanted(words: &[&str]) -> Option<Wanted> {
         ["get" | "describe", kind, ..] => match ObjectType::named(kind) {
             Some(ObjectType::Workload(kind)) => Some(Wanted::Workloads(kind)),
             Some(ObjectType::PersistentVolumeClaim) => Some(Wanted::Claims),
+            Some(found @ (ObjectType::Service | ObjectType::NetworkPolicy)) => Some(Wanted::Listed(String::new(), found)),
             Some(ObjectType::Pod | ObjectType::ConfigMap | ObjectType::Secret) => None,
             None if matches!(*kind, "sources" | "source") => Some(Wanted::Sources),
             None => None,
@@ -146,6 +150,10 @@ async fn names(client: &Client, wanted: &Wanted) -> Result<Vec<String>, ClientEr
             images.iter().map(|image| metadata(image, "name").to_owned()).collect()
         }
         Wanted::Claims => of(client.get::<ServedList>(collection("persistentvolumeclaims", None)).await?.items),
+        Wanted::Listed(before, object_type) => {
+            let names = of(client.get::<ServedList>(object_type.collection(None)).await?.items);
+            names.into_iter().map(|name| format!("{before}{name}")).collect()
+        }
         Wanted::Workloads(kind) => of(crate::workloads::list(client, *kind, None).await?),
         Wanted::Objects(word, kind) => {
             of(crate::workloads::list(client, *kind, None).await?).into_iter().map(|name| format!("{word}/{name}")).collect()
@@ -174,6 +182,8 @@ mod tests {
         assert_eq!(of("podstead rollback f"), Some(Wanted::Sources));
         assert_eq!(of("podstead image rm "), Some(Wanted::Images));
         assert_eq!(of("podstead describe deploy "), Some(Wanted::Workloads(WorkloadKind::Deployment)));
+        assert_eq!(of("podstead describe netpol "), Some(Wanted::Listed(String::new(), ObjectType::NetworkPolicy)));
+        assert_eq!(of("podstead logs svc/w"), Some(Wanted::Listed("svc/".to_owned(), ObjectType::Service)));
         assert_eq!(of("podstead logs deploy/w"), Some(Wanted::Objects("deploy".to_owned(), WorkloadKind::Deployment)));
         for line in ["podstead logs --", "podstead logs -n ", "podstead exec web l", "podstead validate ", "podstead "] {
             assert_eq!(of(line), None, "{line}");

@@ -2,8 +2,10 @@
 
 mod container;
 mod events;
+mod network_policy;
 mod networks;
 mod probe;
+mod service;
 mod workload;
 mod writer;
 
@@ -18,9 +20,9 @@ use clap::{Args, Subcommand};
 use events::{Involved, events_of, write_events};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{KeyToPath, Pod, PodSpec, PodStatus, Volume};
-use podstead_api::SourceObject;
 use podstead_api::published::{ORIGIN_ANNOTATION, REVISION_ANNOTATION, SOURCE_ANNOTATION};
 use podstead_api::show::{PodRow, age_since};
+use podstead_api::{ONLY_PODS_OF_ANNOTATION, SourceObject};
 use podstead_manifest::{ObjectKey, Problem};
 use podstead_pod::Severity;
 use podstead_pod::identity::ANNOTATION_NETWORK_STATUS;
@@ -74,6 +76,12 @@ enum DescribeKind {
     /// Show the details of a ReplicationController
     #[command(name = "replicationcontroller", visible_aliases = ["replicationcontrollers", "rc"])]
     ReplicationController(NamedArgs),
+    /// Show the details of a Service, including its endpoints
+    #[command(visible_aliases = ["services", "svc"])]
+    Service(NamedArgs),
+    /// Show the details of a NetworkPolicy, including the pods that it selects
+    #[command(name = "networkpolicy", visible_aliases = ["networkpolicies", "netpol"])]
+    NetworkPolicy(NamedArgs),
 }
 
 /// The workload that is meant.
@@ -100,6 +108,8 @@ impl DescribeArgs {
             Some(DescribeKind::ReplicationController(args)) => {
                 (workload(WorkloadKind::ReplicationController, args), &args.namespace)
             }
+            Some(DescribeKind::Service(args)) => ((ObjectType::Service, args.name.clone()), &args.namespace),
+            Some(DescribeKind::NetworkPolicy(args)) => ((ObjectType::NetworkPolicy, args.name.clone()), &args.namespace),
             None => (self.object.clone()?, &self.namespace),
         };
         Some((asked.0, asked.1, namespace.namespace.as_deref()))
@@ -113,8 +123,11 @@ pub(super) fn run(args: &DescribeArgs, context: &Context) -> anyhow::Result<Exit
         match object_type {
             ObjectType::Pod => run_pod(&client, &name, namespace, context.color()).await?,
             ObjectType::Workload(kind) => run_workload(&client, kind, &name, namespace, context.color()).await?,
+            ObjectType::Service => run_service(&client, &name, namespace, context.color()).await?,
+            ObjectType::NetworkPolicy => run_network_policy(&client, &name, namespace).await?,
             ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim => {
-                bail!("only pods and workloads can be described; see podstead get {} -o yaml", object_type.qualified_plural())
+                let plural = object_type.qualified_plural();
+                bail!("{plural} cannot be described; see podstead get {plural} -o yaml")
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -130,10 +143,28 @@ async fn run_pod(client: &Client, name: &str, namespace: Option<&str>, color: bo
     // Without problems there is no need to ask for the owners.
     let owners = if problems.is_empty() { Vec::new() } else { workloads::owners_of(client, &pod).await? };
     let refused: Vec<String> = problems.iter().filter_map(|problem| refused_edit(problem, &pod, &owners)).collect();
+    let policies = network_policy::selecting(client, &pod).await?;
     let now = Timestamp::now();
     let mut out = io::stdout().lock();
-    out.write_all(fold(&describe(&pod, &refused, now), terminal_width()).as_bytes())?;
+    out.write_all(fold(&describe(&pod, &refused, &policies, now), terminal_width()).as_bytes())?;
     Ok(write_events(&mut out, &events, now, color)?)
+}
+
+async fn run_service(client: &Client, name: &str, namespace: Option<&str>, color: bool) -> anyhow::Result<()> {
+    let object = workloads::find_object(client, ObjectType::Service, name, namespace).await?;
+    let [namespace, name, uid] = ["namespace", "name", "uid"].map(|field| metadata(&object, field));
+    let slices = service::slices(client, &object).await?;
+    let events = events_of(client, Involved { kind: "Service", namespace, name, uid }).await?;
+    let mut out = io::stdout().lock();
+    out.write_all(fold(&service::describe(&object, &slices, &own_annotations()), terminal_width()).as_bytes())?;
+    Ok(write_events(&mut out, &events, Timestamp::now(), color)?)
+}
+
+async fn run_network_policy(client: &Client, name: &str, namespace: Option<&str>) -> anyhow::Result<()> {
+    let policy = workloads::find_object(client, ObjectType::NetworkPolicy, name, namespace).await?;
+    let selected = network_policy::selected(client, &policy).await?;
+    let text = network_policy::describe(&policy, &selected);
+    Ok(io::stdout().lock().write_all(fold(&text, terminal_width()).as_bytes())?)
 }
 
 async fn run_workload(client: &Client, kind: WorkloadKind, name: &str, namespace: Option<&str>, color: bool) -> anyhow::Result<()> {
@@ -181,7 +212,7 @@ fn is_refused_edit(problem: &Problem, pod: &Pod) -> bool {
 }
 
 /// Everything but the events.
-fn describe(pod: &Pod, refused: &[String], now: Timestamp) -> String {
+fn describe(pod: &Pod, refused: &[String], policies: &[String], now: Timestamp) -> String {
     let empty_spec = PodSpec::default();
     let empty_status = PodStatus::default();
     let spec = pod.spec.as_ref().unwrap_or(&empty_spec);
@@ -219,6 +250,9 @@ fn describe(pod: &Pod, refused: &[String], now: Timestamp) -> String {
     if spec.host_network == Some(true) {
         text.field("Host Network", "true");
     }
+    if !policies.is_empty() {
+        text.field("NetworkPolicies", &policies.join("\n"));
+    }
     container::containers(
         &mut text,
         "Init Containers",
@@ -233,8 +267,8 @@ fn describe(pod: &Pod, refused: &[String], now: Timestamp) -> String {
 }
 
 /// Annotations that are shown in their own fields.
-const fn own_annotations() -> [&'static str; 4] {
-    [SOURCE_ANNOTATION, REVISION_ANNOTATION, ORIGIN_ANNOTATION, ANNOTATION_NETWORK_STATUS]
+const fn own_annotations() -> [&'static str; 5] {
+    [SOURCE_ANNOTATION, REVISION_ANNOTATION, ORIGIN_ANNOTATION, ANNOTATION_NETWORK_STATUS, ONLY_PODS_OF_ANNOTATION]
 }
 
 /// Annotations that are not shown in their own fields.
@@ -344,6 +378,7 @@ mod tests {
             },
         }))
         .unwrap();
-        insta::assert_snapshot!(describe(&pod, &[], "2026-01-01T00:05:00Z".parse().unwrap()));
+        let policies = ["deny (Ingress)".to_owned(), "names (Egress)".to_owned()];
+        insta::assert_snapshot!(describe(&pod, &[], &policies, "2026-01-01T00:05:00Z".parse().unwrap()));
     }
 }

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 pub(crate) struct EventsArgs {
     #[command(flatten)]
     namespace: NamespaceArgs,
-    /// Only events of this pod, or of a workload such as deploy/web
+    /// Only events of this pod, or of a workload or a Service, such as deploy/web
     #[arg(long = "for", value_name = "POD|TYPE/NAME")]
     object: Option<String>,
     /// Only events of this type
@@ -88,7 +88,11 @@ async fn involved(client: &Client, argument: &str, namespace: Option<&str>) -> a
             let workload = workloads::find(client, kind, &name, namespace).await?;
             Ok((kind.as_str(), workloads::metadata(&workload, "namespace").to_owned(), name))
         }
-        ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim => {
+        ObjectType::Service => {
+            let service = workloads::find_object(client, object_type, &name, namespace).await?;
+            Ok(("Service", workloads::metadata(&service, "namespace").to_owned(), name))
+        }
+        ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim | ObjectType::NetworkPolicy => {
             bail!("there are no events of {}", object_type.qualified_plural())
         }
     }

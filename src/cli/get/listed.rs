@@ -333,7 +333,7 @@ mod tests {
         for (words, error) in [
             (&["deploy/a", "b"][..], "name a type before every name, such as deploy/web"),
             (&["deploy", "job/b"], r#"there is no need to name a type before "b" after types"#),
-            (&["services"], r#"unknown type "services""#),
+            (&["ingresses"], r#"unknown type "ingresses""#),
             (&["deploy/"], r#"expected TYPE/NAME, not "deploy/""#),
         ] {
             assert_eq!(read(words).unwrap_err(), error);

@@ -81,6 +81,9 @@ enum Kind {
     /// Services of this host
     #[command(name = "services", visible_aliases = ["service", "svc"])]
     Services(services::ServicesArgs),
+    /// NetworkPolicies of this host
+    #[command(name = "networkpolicies", visible_aliases = ["networkpolicy", "netpol"])]
+    NetworkPolicies(TypeArgs),
     /// Endpoints of Services
     #[command(name = "endpointslices", visible_alias = "endpointslice")]
     EndpointSlices(services::ServicesArgs),
@@ -129,6 +132,7 @@ pub(super) fn run(args: &GetArgs, context: &Context) -> anyhow::Result<ExitCode>
             Some(Kind::Secrets(args)) => objects::run(args, Plural::Secrets, &client, color).await,
             Some(Kind::PersistentVolumeClaims(args)) => claims::run(args, &client, color).await,
             Some(Kind::Services(args)) => services::run(args, services::Plural::Services, &client, color).await,
+            Some(Kind::NetworkPolicies(args)) => listed::run_type(args, ObjectType::NetworkPolicy, &client, color).await,
             Some(Kind::EndpointSlices(args)) => services::run(args, services::Plural::EndpointSlices, &client, color).await,
             Some(Kind::Images(args)) => images::run(args, &client, color).await,
         }

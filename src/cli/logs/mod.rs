@@ -21,7 +21,7 @@ const QUEUE: usize = 16;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct LogsArgs {
-    /// Pods, of which the "-<node>" suffix may be omitted; or workloads such as deploy/web
+    /// Pods, of which the "-<node>" suffix may be omitted; or workloads and Services, such as deploy/web
     #[arg(value_name = "POD|TYPE/NAME", required_unless_present = "selector")]
     pods: Vec<String>,
     /// Pods with these labels, e.g. app=web,tier!=cache

@@ -8,7 +8,7 @@ mod ports;
 use super::Context;
 use super::client::{Client, Target};
 use super::pods::{PodNamespaceArgs, name_of, pod_target};
-use super::workloads::choose_pod;
+use super::workloads::{choose_pod, service_meant};
 use clap::Args;
 use ports::{ForwardedPort, PortPair};
 use std::io::{self, Write};
@@ -33,9 +33,9 @@ pub(super) struct PortForwardArgs {
     address: Vec<ListenAddress>,
     #[command(flatten)]
     namespace: PodNamespaceArgs,
-    /// Name of the pod, of which the "-<node>" suffix may be omitted; or a workload such as deploy/web
+    /// Name of the pod, of which the "-<node>" suffix may be omitted; or a workload or a Service, such as deploy/web
     pod: String,
-    /// Local port and port of the pod (number or name); 80: the same local port; :80: any free local port
+    /// Local port and port of the pod or the Service (number or name); 80: the same local port; :80: any free local port
     #[arg(required = true, value_name = "[LOCAL:]REMOTE")]
     ports: Vec<PortPair>,
 }
@@ -62,12 +62,14 @@ impl FromStr for ListenAddress {
 pub(super) fn run(args: &PortForwardArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let client = context.client()?;
     context.block_on(async {
-        let pod = choose_pod(&client, &args.pod, args.namespace.namespace.as_deref()).await?;
+        let namespace = args.namespace.namespace.as_deref();
+        let service = service_meant(&client, &args.pod, namespace).await?;
+        let pod = choose_pod(&client, &args.pod, namespace).await?;
         let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Unknown");
         if phase != "Running" {
             anyhow::bail!("unable to forward port because pod {} is not running. Current status={phase}", name_of(&pod));
         }
-        let ports: Result<Vec<_>, _> = args.ports.iter().map(|port| port.resolve(&pod)).collect();
+        let ports: Result<Vec<_>, _> = args.ports.iter().map(|port| port.resolve(&pod, service.as_ref())).collect();
         let ports = ports.map_err(anyhow::Error::msg)?;
         let mut stops = [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?];
         let mut listeners = Vec::new();

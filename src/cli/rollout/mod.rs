@@ -76,7 +76,12 @@ pub(super) fn run(args: &RolloutArgs, context: &Context) -> anyhow::Result<ExitC
 fn kind_of(object_type: ObjectType) -> anyhow::Result<WorkloadKind> {
     match object_type {
         ObjectType::Workload(kind) => Ok(kind),
-        ObjectType::Pod | ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim => {
+        ObjectType::Pod
+        | ObjectType::ConfigMap
+        | ObjectType::Secret
+        | ObjectType::PersistentVolumeClaim
+        | ObjectType::Service
+        | ObjectType::NetworkPolicy => {
             bail!("{} are not rolled out: name a Deployment, StatefulSet or DaemonSet", object_type.qualified_plural())
         }
     }

@@ -23,7 +23,7 @@ pub(crate) struct AttachArgs {
     container: Option<String>,
     #[command(flatten)]
     namespace: PodNamespaceArgs,
-    /// Name of the pod, of which the "-<node>" suffix may be omitted; or a workload such as deploy/web
+    /// Name of the pod, of which the "-<node>" suffix may be omitted; or a workload or a Service, such as deploy/web
     pod: String,
 }
 

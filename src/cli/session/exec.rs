@@ -23,7 +23,7 @@ pub(crate) struct ExecArgs {
     container: Option<String>,
     #[command(flatten)]
     namespace: PodNamespaceArgs,
-    /// Name of the pod, of which the "-<node>" suffix may be omitted; or a workload such as deploy/web
+    /// Name of the pod, of which the "-<node>" suffix may be omitted; or a workload or a Service, such as deploy/web
     pod: String,
     /// Command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]

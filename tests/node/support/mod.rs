@@ -9,6 +9,8 @@ mod debian;
 mod host;
 mod image;
 mod kernel;
+#[allow(dead_code, reason = "the benchmarks use a part of it")]
+pub(crate) mod kubectl;
 mod pod;
 #[allow(dead_code, reason = "the benchmarks use a part of it")]
 pub(crate) mod registry;

@@ -1,0 +1,67 @@
+//! NetworkPolicies as they are served. **Pure**.
+
+use super::objects::shown_of;
+use super::published::SOURCE_ANNOTATION;
+use super::show::selector_text;
+use super::table::Column;
+use podstead_pod::SourceId;
+use podstead_pod::objects::{NetworkKind, ObjectKind, Objects};
+use serde_json::{Value, json};
+
+/// The API group.
+pub(super) const GROUP: &str = "networking.k8s.io";
+/// The version of it, as objects have it.
+pub(super) const API_VERSION: &str = "networking.k8s.io/v1";
+/// The kind.
+pub(super) const KIND: &str = "NetworkPolicy";
+/// The plural, as in paths.
+pub(super) const PLURAL: &str = "networkpolicies";
+/// The plural with the group, as messages have it.
+pub(super) const QUALIFIED: &str = "networkpolicies.networking.k8s.io";
+
+/// Annotation of a policy that selects pods of one source only, with the name of that source.
+pub const ONLY_PODS_OF_ANNOTATION: &str = "podstead.dev/only-pods-of";
+
+/// The kind among objects of sources.
+pub(super) const OBJECT_KIND: ObjectKind = ObjectKind::Network(NetworkKind::NetworkPolicy);
+
+/// NetworkPolicies as they are shown: those of a restricted source with the annotation.
+pub(super) fn shown(objects: &Objects) -> Vec<Value> {
+    let mut policies = shown_of(objects, OBJECT_KIND);
+    for policy in &mut policies {
+        let annotations = &mut policy["metadata"]["annotations"];
+        let source = annotations[SOURCE_ANNOTATION].as_str().map(str::to_owned);
+        if let Some(source) = source.filter(|source| objects.sharing().is_restricted(&SourceId::new(source))) {
+            annotations[ONLY_PODS_OF_ANNOTATION] = json!(source);
+        }
+    }
+    policies
+}
+
+/// Columns of NetworkPolicies. There is no age: manifests have no time of creation.
+pub(super) const COLUMNS: &[Column] = &[
+    Column::name(),
+    Column::text("Pod-Selector", "Labels of the pods that it selects"),
+    Column::text("Source", "Source that the object comes from").wide(),
+];
+
+/// The cells of a NetworkPolicy.
+pub(super) fn cells(object: &Value) -> Vec<Value> {
+    let metadata = &object["metadata"];
+    let selector = selector_text(&object["spec"]["podSelector"]);
+    vec![metadata["name"].clone(), json!(selector), metadata["annotations"][SOURCE_ANNOTATION].clone()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selector_is_shown_as_by_kubectl() {
+        let policy = |selector: Value| json!({"metadata": {"name": "deny"}, "spec": {"podSelector": selector}});
+        let labels =
+            json!({"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "tier", "operator": "In", "values": ["a", "b"]}]});
+        assert_eq!(cells(&policy(labels))[1], "app=web,tier in (a,b)");
+        assert_eq!(cells(&policy(json!({})))[1], "<none>");
+    }
+}
