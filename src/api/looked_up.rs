@@ -9,7 +9,7 @@ use super::published::PodKey;
 use super::published_objects::{self, PublishedObject};
 use super::route::{OWN_API_VERSION, PodPath};
 use super::table::Column;
-use super::{claims, images, namespaces, nodes, objects, own};
+use super::{claims, images, namespaces, nodes, objects, own, pulls};
 use bytes::Bytes;
 use jiff::Timestamp;
 use podstead_pod::objects::{ObjectKind, ObjectName, Objects};
@@ -38,6 +38,8 @@ pub(super) enum LookedUpKind {
     Source,
     /// An image.
     Image,
+    /// A pull under way.
+    Pull,
     /// `v1` Namespace.
     Namespace,
     /// `v1` Node: this host.
@@ -45,7 +47,8 @@ pub(super) enum LookedUpKind {
 }
 
 impl LookedUpKind {
-    const ALL: [Self; 7] = [Self::ConfigMap, Self::Secret, Self::Claim, Self::Source, Self::Image, Self::Namespace, Self::Node];
+    const ALL: [Self; 8] =
+        [Self::ConfigMap, Self::Secret, Self::Claim, Self::Source, Self::Image, Self::Pull, Self::Namespace, Self::Node];
 
     /// The plural, as in paths.
     pub(super) const fn plural(self) -> &'static str {
@@ -55,6 +58,7 @@ impl LookedUpKind {
             Self::Claim => "persistentvolumeclaims",
             Self::Source => "sources",
             Self::Image => "images",
+            Self::Pull => "pulls",
             Self::Namespace => "namespaces",
             Self::Node => "nodes",
         }
@@ -66,7 +70,7 @@ impl LookedUpKind {
             Self::ConfigMap => Some(ObjectKind::ConfigMap),
             Self::Secret => Some(ObjectKind::Secret),
             Self::Claim => Some(ObjectKind::PersistentVolumeClaim),
-            Self::Source | Self::Image | Self::Namespace | Self::Node => None,
+            Self::Source | Self::Image | Self::Pull | Self::Namespace | Self::Node => None,
         }
     }
 
@@ -76,7 +80,7 @@ impl LookedUpKind {
             Self::ConfigMap | Self::Secret => None,
             // Their data on disk, and pods that use them.
             Self::Claim | Self::Image | Self::Namespace => Some(Duration::from_secs(2)),
-            Self::Source => Some(Duration::from_secs(1)),
+            Self::Source | Self::Pull => Some(Duration::from_secs(1)),
             Self::Node => Some(Duration::from_secs(10)),
         }
     }
@@ -148,6 +152,7 @@ impl LookedUp {
             LookedUpKind::Claim => claims::shown(&self.backend, objects).await?,
             LookedUpKind::Source => own::sources(&self.backend),
             LookedUpKind::Image => images::shown(&self.backend).await?,
+            LookedUpKind::Pull => pulls::shown(&self.backend),
             LookedUpKind::Namespace => namespaces::shown(&self.backend, objects),
             LookedUpKind::Node => {
                 let key = PodKey { namespace: String::new(), name: self.backend.node.to_string() };
@@ -167,7 +172,7 @@ impl Collection for LookedUp {
             LookedUpKind::ConfigMap | LookedUpKind::Secret | LookedUpKind::Claim | LookedUpKind::Namespace | LookedUpKind::Node => {
                 "v1"
             }
-            LookedUpKind::Source | LookedUpKind::Image => OWN_API_VERSION,
+            LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull => OWN_API_VERSION,
         }
     }
 
@@ -178,6 +183,7 @@ impl Collection for LookedUp {
             LookedUpKind::Claim => "PersistentVolumeClaim",
             LookedUpKind::Source => "Source",
             LookedUpKind::Image => "Image",
+            LookedUpKind::Pull => "Pull",
             LookedUpKind::Namespace => "Namespace",
             LookedUpKind::Node => "Node",
         }
@@ -188,7 +194,7 @@ impl Collection for LookedUp {
             LookedUpKind::Secret => &["metadata.name", "metadata.namespace", "type"],
             LookedUpKind::ConfigMap | LookedUpKind::Claim => &["metadata.name", "metadata.namespace"],
             LookedUpKind::Namespace => &["metadata.name", "status.phase"],
-            LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Node => &["metadata.name"],
+            LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull | LookedUpKind::Node => &["metadata.name"],
         }
     }
 
@@ -199,6 +205,7 @@ impl Collection for LookedUp {
             LookedUpKind::Claim => claims::COLUMNS,
             LookedUpKind::Source => own::SOURCE_COLUMNS,
             LookedUpKind::Image => images::COLUMNS,
+            LookedUpKind::Pull => pulls::COLUMNS,
             LookedUpKind::Namespace => namespaces::COLUMNS,
             LookedUpKind::Node => nodes::COLUMNS,
         }
@@ -236,6 +243,7 @@ impl Collection for LookedUp {
             LookedUpKind::Claim => claims::cells(&object, now),
             LookedUpKind::Source => own::source_cells(object, now),
             LookedUpKind::Image => images::cells(&object, now),
+            LookedUpKind::Pull => pulls::cells(&object, now),
             LookedUpKind::Namespace => namespaces::cells(&object, now),
             LookedUpKind::Node => nodes::cells(&object, now),
         }

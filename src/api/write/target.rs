@@ -104,7 +104,8 @@ const fn listed(kind: LookedUpKind) -> Option<&'static str> {
     match kind {
         LookedUpKind::ConfigMap => Some("ConfigMap"),
         LookedUpKind::Secret => Some("Secret"),
-        LookedUpKind::Claim | LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Namespace | LookedUpKind::Node => None,
+        LookedUpKind::Claim | LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull => None,
+        LookedUpKind::Namespace | LookedUpKind::Node => None,
     }
 }
 
