@@ -158,6 +158,7 @@ pub(super) fn own_resources() -> Value {
         resource("persistentvolumeclaims/prune", "", "PersistentVolumeClaim", true, &["create"], &[]),
         resource("cronjobs/run", "", "CronJob", true, &["create"], &[]),
         resource("images", "image", "Image", false, &["list", "watch"], &[]),
+        resource("pulls", "pull", "Pull", false, &["list", "watch"], &[]),
     ];
     let group_version = format!("{OWN_GROUP}/{OWN_VERSION}");
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})

@@ -237,6 +237,7 @@ pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Qu
         Route::Source(name) => get_global(backend, looked_up(LookedUpKind::Source), name, form).await,
         Route::SourceHistory(name) => revisions::history(backend, &name).await,
         Route::SourceDiff(name) => revisions::diff(backend, &name, query.get("revision")).await,
+        Route::Pulls => list_or_watch(backend, looked_up(LookedUpKind::Pull), None, query, form).await,
         Route::Images => {
             let images = looked_up(LookedUpKind::Image);
             if form.is_some() || query.flag("watch")? {

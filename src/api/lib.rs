@@ -31,6 +31,7 @@ mod pods;
 pub mod published;
 mod published_objects;
 mod published_workloads;
+mod pulls;
 mod request;
 mod resource;
 mod respond;

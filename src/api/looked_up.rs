@@ -8,7 +8,7 @@ use super::published::PodKey;
 use super::published_objects::{self, PublishedObject};
 use super::route::{OWN_API_VERSION, OWN_GROUP, PodPath};
 use super::table::Column;
-use super::{claims, images, namespaces, network_policies, nodes, objects, own};
+use super::{claims, images, namespaces, network_policies, nodes, objects, own, pulls};
 use bytes::Bytes;
 use jiff::Timestamp;
 use podstead_pod::objects::{ObjectKind, ObjectName, Objects};
@@ -39,6 +39,8 @@ pub(super) enum LookedUpKind {
     Source,
     /// An image.
     Image,
+    /// A pull under way.
+    Pull,
     /// `v1` Namespace.
     Namespace,
     /// `v1` Node: this host.
@@ -46,15 +48,24 @@ pub(super) enum LookedUpKind {
 }
 
 impl LookedUpKind {
-    const ALL: [Self; 8] =
-        [Self::ConfigMap, Self::Secret, Self::Claim, Self::NetworkPolicy, Self::Source, Self::Image, Self::Namespace, Self::Node];
+    const ALL: [Self; 9] = [
+        Self::ConfigMap,
+        Self::Secret,
+        Self::Claim,
+        Self::NetworkPolicy,
+        Self::Source,
+        Self::Image,
+        Self::Pull,
+        Self::Namespace,
+        Self::Node,
+    ];
 
     /// The API group.
     pub(super) const fn group(self) -> &'static str {
         match self {
             Self::ConfigMap | Self::Secret | Self::Claim | Self::Namespace | Self::Node => "",
             Self::NetworkPolicy => network_policies::GROUP,
-            Self::Source | Self::Image => OWN_GROUP,
+            Self::Source | Self::Image | Self::Pull => OWN_GROUP,
         }
     }
 
@@ -62,9 +73,14 @@ impl LookedUpKind {
     pub(super) const fn qualified(self) -> &'static str {
         match self {
             Self::NetworkPolicy => network_policies::QUALIFIED,
-            Self::ConfigMap | Self::Secret | Self::Claim | Self::Source | Self::Image | Self::Namespace | Self::Node => {
-                self.plural()
-            }
+            Self::ConfigMap
+            | Self::Secret
+            | Self::Claim
+            | Self::Source
+            | Self::Image
+            | Self::Pull
+            | Self::Namespace
+            | Self::Node => self.plural(),
         }
     }
 
@@ -77,6 +93,7 @@ impl LookedUpKind {
             Self::NetworkPolicy => network_policies::PLURAL,
             Self::Source => "sources",
             Self::Image => "images",
+            Self::Pull => "pulls",
             Self::Namespace => "namespaces",
             Self::Node => "nodes",
         }
@@ -89,7 +106,7 @@ impl LookedUpKind {
             Self::Secret => Some(ObjectKind::Secret),
             Self::Claim => Some(ObjectKind::PersistentVolumeClaim),
             Self::NetworkPolicy => Some(network_policies::OBJECT_KIND),
-            Self::Source | Self::Image | Self::Namespace | Self::Node => None,
+            Self::Source | Self::Image | Self::Pull | Self::Namespace | Self::Node => None,
         }
     }
 
@@ -99,7 +116,7 @@ impl LookedUpKind {
             Self::ConfigMap | Self::Secret | Self::NetworkPolicy => None,
             // Their data on disk, and pods that use them.
             Self::Claim | Self::Image | Self::Namespace => Some(Duration::from_secs(2)),
-            Self::Source => Some(Duration::from_secs(1)),
+            Self::Source | Self::Pull => Some(Duration::from_secs(1)),
             Self::Node => Some(Duration::from_secs(10)),
         }
     }
@@ -172,6 +189,7 @@ impl LookedUp {
             LookedUpKind::NetworkPolicy => network_policies::shown(objects),
             LookedUpKind::Source => own::sources(&self.backend),
             LookedUpKind::Image => images::shown(&self.backend).await?,
+            LookedUpKind::Pull => pulls::shown(&self.backend),
             LookedUpKind::Namespace => namespaces::shown(&self.backend, objects),
             LookedUpKind::Node => {
                 let key = PodKey { namespace: String::new(), name: self.backend.node.to_string() };
@@ -192,7 +210,7 @@ impl Collection for LookedUp {
                 "v1"
             }
             LookedUpKind::NetworkPolicy => network_policies::API_VERSION,
-            LookedUpKind::Source | LookedUpKind::Image => OWN_API_VERSION,
+            LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull => OWN_API_VERSION,
         }
     }
 
@@ -204,6 +222,7 @@ impl Collection for LookedUp {
             LookedUpKind::NetworkPolicy => network_policies::KIND,
             LookedUpKind::Source => "Source",
             LookedUpKind::Image => "Image",
+            LookedUpKind::Pull => "Pull",
             LookedUpKind::Namespace => "Namespace",
             LookedUpKind::Node => "Node",
         }
@@ -214,7 +233,7 @@ impl Collection for LookedUp {
             LookedUpKind::Secret => &["metadata.name", "metadata.namespace", "type"],
             LookedUpKind::ConfigMap | LookedUpKind::Claim | LookedUpKind::NetworkPolicy => &["metadata.name", "metadata.namespace"],
             LookedUpKind::Namespace => &["metadata.name", "status.phase"],
-            LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Node => &["metadata.name"],
+            LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull | LookedUpKind::Node => &["metadata.name"],
         }
     }
 
@@ -226,6 +245,7 @@ impl Collection for LookedUp {
             LookedUpKind::NetworkPolicy => network_policies::COLUMNS,
             LookedUpKind::Source => own::SOURCE_COLUMNS,
             LookedUpKind::Image => images::COLUMNS,
+            LookedUpKind::Pull => pulls::COLUMNS,
             LookedUpKind::Namespace => namespaces::COLUMNS,
             LookedUpKind::Node => nodes::COLUMNS,
         }
@@ -264,6 +284,7 @@ impl Collection for LookedUp {
             LookedUpKind::NetworkPolicy => network_policies::cells(&object),
             LookedUpKind::Source => own::source_cells(object, now),
             LookedUpKind::Image => images::cells(&object, now),
+            LookedUpKind::Pull => pulls::cells(&object, now),
             LookedUpKind::Namespace => namespaces::cells(&object, now),
             LookedUpKind::Node => nodes::cells(&object, now),
         }

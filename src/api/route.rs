@@ -138,6 +138,8 @@ pub(super) enum Route {
     SourceSync(String),
     /// All images.
     Images,
+    /// All pulls under way.
+    Pulls,
     /// Pull an image.
     ImagePull,
     /// Import an archive.
@@ -376,6 +378,7 @@ impl Route {
                 Some(Self::CronJobRun(PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
             }
             ["images"] => Some(Self::Images),
+            ["pulls"] => Some(Self::Pulls),
             ["images", "pull"] => Some(Self::ImagePull),
             ["images", "import"] => Some(Self::ImageImport),
             ["images", "prune"] => Some(Self::ImagePrune),

@@ -4,11 +4,12 @@ use super::document::Descriptor;
 use super::layer::{Bounds, Expected, LayerError, StagedLayer, stage_layer};
 use super::limits::Budget;
 use super::limits::Limits;
+use super::pulls::Pull;
 use super::registry::Registry;
 use super::staging::Staging;
 use super::transfer::{BlobKey, Joined, Source, TransferError, Transfers};
 use podstead_container::digest::Digest;
-use podstead_runtime::PullProgress;
+use podstead_runtime::{PullProgress, PulledLayer};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,8 +72,8 @@ pub(super) struct Fetcher {
 pub(super) struct WantedLayer {
     /// The hosts that may have it, in their order.
     pub(super) sources: Vec<Source>,
-    /// The reference for reports of progress.
-    pub(super) written: String,
+    /// For reports of progress.
+    pub(super) pull: Arc<Pull>,
     pub(super) layer: Descriptor,
     /// Digest of the archive inside.
     pub(super) diff_id: Digest,
@@ -123,7 +124,7 @@ impl Fetcher {
     }
 
     async fn unpack(&self, joined: &mut Joined, wanted: &WantedLayer, stop: &CancellationToken) -> Result<StagedLayer, FetchError> {
-        let mut report = Report::new(&self.progress, &wanted.written, &wanted.layer);
+        let mut report = Report::new(&self.progress, &wanted.pull, &wanted.layer);
         loop {
             let begin = self.permit(joined, &mut report);
             let permit = stop.run_until_cancelled(begin).await.ok_or(FetchError::Stopped)??;
@@ -134,7 +135,7 @@ impl Fetcher {
             drop(permit);
             match result {
                 Ok(staged) => {
-                    report.complete();
+                    report.complete(joined);
                     return Ok(staged);
                 }
                 Err(LayerError::Read(_)) if stop.is_cancelled() => return Err(FetchError::Stopped),
@@ -153,7 +154,7 @@ impl Fetcher {
                 ready = joined.ready() => break ready?,
                 () = tokio::time::sleep(REPORT) => {}
             }
-            report.fetched(joined.counts().0.have);
+            report.fetched(joined);
         }
         joined.turn().await;
         // The semaphore is never closed.
@@ -176,14 +177,14 @@ impl Fetcher {
         let staged = loop {
             tokio::select! {
                 staged = &mut staging => break staged,
-                () = tokio::time::sleep(REPORT) => report.fetched(joined.counts().0.have),
+                () = tokio::time::sleep(REPORT) => report.fetched(joined),
             }
         };
         let staged = staged.unwrap_or_else(|error| Err(LayerError::Read(io::Error::other(error))));
         if staged.is_err() {
             attempt.give_back();
         }
-        report.fetched(joined.counts().0.have);
+        report.fetched(joined);
         staged
     }
 }
@@ -191,17 +192,21 @@ impl Fetcher {
 /// Progress of one layer, told now and then.
 struct Report<'a> {
     to: &'a broadcast::Sender<PullProgress>,
+    pull: &'a Pull,
     state: PullProgress,
     told: Option<Instant>,
 }
 
 impl<'a> Report<'a> {
-    fn new(to: &'a broadcast::Sender<PullProgress>, reference: &str, layer: &Descriptor) -> Self {
-        let (reference, layer, total) = (reference.to_owned(), layer.digest.to_string(), Some(layer.size));
-        Self { to, state: PullProgress { reference, layer, fetched: 0, total, complete: false }, told: None }
+    fn new(to: &'a broadcast::Sender<PullProgress>, pull: &'a Pull, layer: &Descriptor) -> Self {
+        let (reference, layer, total) = (pull.written.clone(), layer.digest.to_string(), Some(layer.size));
+        Self { to, pull, state: PullProgress { reference, layer, fetched: 0, total, complete: false }, told: None }
     }
 
-    fn fetched(&mut self, bytes: u64) {
+    fn fetched(&mut self, joined: &Joined) {
+        let layer = joined.shown();
+        let bytes = layer.present_bytes;
+        self.pull.layer(layer);
         if bytes == self.state.fetched {
             return;
         }
@@ -212,7 +217,8 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn complete(&mut self) {
+    fn complete(&mut self, joined: &Joined) {
+        self.pull.layer(PulledLayer { complete: true, ..joined.shown() });
         self.state.complete = true;
         self.tell();
     }

@@ -24,6 +24,7 @@ mod mirror_config;
 pub mod platform;
 mod preload;
 mod pull;
+mod pulls;
 mod rate;
 mod registry;
 pub mod registry_config;

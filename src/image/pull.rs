@@ -12,6 +12,7 @@ use super::explain::{explain, is_for_want_of_space};
 use super::fetch::{FetchError, FetchedLayer, Fetcher, WantedLayer};
 use super::layer::{Bounds, StagedLayer};
 use super::platform;
+use super::pulls::{Pull, Pulls};
 use super::registry::{Caller, HostLogin, Need, RegistryError, Who};
 use super::room::{self, Part, RoomError};
 use super::transfer::{BlobKey, Joined, Source};
@@ -20,6 +21,7 @@ use futures_util::future::{BoxFuture, FutureExt, Shared};
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
 use podstead_pod::objects::FingerprintKey;
+use podstead_runtime::PullState;
 use podstead_runtime::pull_secrets::Login;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -118,6 +120,7 @@ pub(super) struct Puller {
     /// Pulls under way: those of the same reference with the same credentials are one.
     running: Mutex<HashMap<Asked, Waiting>>,
     fingerprint_key: FingerprintKey,
+    shown: Pulls,
 }
 
 impl fmt::Debug for Puller {
@@ -175,7 +178,12 @@ impl Drop for Running<'_> {
 
 impl Puller {
     pub(super) fn new(disk: Arc<Disk>, fetcher: Fetcher, collector: Arc<Collector>, fingerprint_key: FingerprintKey) -> Self {
-        Self { disk, fetcher, collector, running: Mutex::default(), fingerprint_key }
+        Self { disk, fetcher, collector, running: Mutex::default(), fingerprint_key, shown: Pulls::default() }
+    }
+
+    /// Pulls under way, the oldest first.
+    pub(super) fn pulls(&self) -> Vec<PullState> {
+        self.shown.list()
     }
 
     /// Makes `reference` name what its registry says it is, and that image whole. `written` is how it was written. The credentials of the pod are
@@ -201,8 +209,9 @@ impl Puller {
         tokio::spawn(async move {
             let of_pod = asked.clone();
             let running = Running { puller: &puller, key: asked };
-            let result = puller.try_each(&reference, &written, of_pod).await;
-            drop(running);
+            let pull = Arc::new(puller.shown.begin(&reference, written));
+            let result = puller.try_each(&reference, &pull, of_pod).await;
+            drop((running, pull));
             // A waiter may close the store once it learns of the end.
             drop(puller);
             // There is no waiter: fine.
@@ -214,13 +223,13 @@ impl Puller {
 
     /// Tries the credentials of the pod, then those of this host. Without any, nobody's are tried only if the pod has none for this image, as the
     /// kubelet does.
-    async fn try_each(&self, reference: &Reference, written: &str, asked: Asked) -> Result<(), PullFailure> {
+    async fn try_each(&self, reference: &Reference, pull: &Arc<Pull>, asked: Asked) -> Result<(), PullFailure> {
         let (has_logins, mut failures) = (!asked.logins.is_empty(), Failures::default());
         for login in asked.logins {
             let access = Access::with(SecretUse::of(&login, &self.fingerprint_key));
             let with = format!("Secret {}", login.name());
             let caller = Caller { who: Who::Pod(login.credentials), of_host: asked.of_host };
-            let result = self.attempt_with_room(reference, &caller, written, access).await;
+            let result = self.attempt_with_room(reference, &caller, pull, access).await;
             let Err(error) = result else { return Ok(()) };
             failures.add(&with, &error);
             // The other credentials would fail in the same way.
@@ -242,7 +251,7 @@ impl Puller {
         for login in logins {
             let access = if login == HostLogin::Nobody { Access::open() } else { Access::with_host_credentials() };
             let caller = Caller { who: Who::Host(login.clone()), of_host: asked.of_host };
-            let result = self.attempt_with_room(reference, &caller, written, access).await;
+            let result = self.attempt_with_room(reference, &caller, pull, access).await;
             let Err(error) = result else { return Ok(()) };
             failures.add(&login.to_string(), &error);
             if !error.is_about_access() {
@@ -256,17 +265,18 @@ impl Puller {
         &self,
         reference: &Reference,
         caller: &Caller,
-        written: &str,
+        pull: &Arc<Pull>,
         access: Access,
     ) -> Result<(), PullError> {
-        let result = self.attempt(reference, caller, written, access.clone()).await;
+        let result = self.attempt(reference, caller, pull, access.clone()).await;
         if result.as_ref().is_err_and(|error| is_for_want_of_space(error)) && self.collector.recover().await {
-            return self.attempt(reference, caller, written, access).await;
+            return self.attempt(reference, caller, pull, access).await;
         }
         result
     }
 
-    async fn attempt(&self, reference: &Reference, caller: &Caller, written: &str, access: Access) -> Result<(), PullError> {
+    async fn attempt(&self, reference: &Reference, caller: &Caller, pull: &Arc<Pull>, access: Access) -> Result<(), PullError> {
+        pull.resolving();
         let ask = Ask { registry: &*self.fetcher.registry, caller };
         // One small question, if the image is here: does the tag still mean it?
         if reference.digest().is_none()
@@ -294,10 +304,11 @@ impl Puller {
         let missing = self.missing(&manifest, &configuration);
         self.make_room(&missing).await;
         let bounds = self.bounds(&manifest, &configuration, &missing).await?;
-        let (mut fetched, failure) = self.layers(reference, caller, written, &missing, &configuration, &bounds).await;
+        let (mut fetched, failure) = self.layers(reference, caller, pull, &missing, &configuration, &bounds).await;
         let (manifest, config) = (bytes.to_vec(), config.to_vec());
         let result = match failure {
             None => {
+                pull.storing();
                 let (staged, blobs) = served(std::mem::take(&mut fetched)).await;
                 let committed = self
                     .on_disk(reference, move |disk, reference| {
@@ -411,11 +422,12 @@ impl Puller {
         &self,
         reference: &Reference,
         caller: &Caller,
-        written: &str,
+        pull: &Arc<Pull>,
         missing: &[MissingLayer],
         configuration: &Configuration,
         bounds: &Bounds,
     ) -> (BTreeMap<Digest, FetchedLayer>, Option<PullError>) {
+        pull.downloading(missing.iter().map(|layer| &layer.descriptor));
         let mut tasks = JoinSet::new();
         let routes = match self.fetcher.registry.routes(reference, caller, Need::Content).await {
             Ok(routes) => routes,
@@ -426,7 +438,7 @@ impl Puller {
         for layer in missing {
             let wanted = WantedLayer {
                 sources: sources.clone(),
-                written: written.to_owned(),
+                pull: Arc::clone(pull),
                 layer: layer.descriptor.clone(),
                 diff_id: layer.diff_id,
                 chain: layer.chain,

@@ -22,7 +22,7 @@ use podstead_container::{ProcessUser, ResolvedImage};
 use podstead_pod::containers::PullPolicy;
 use podstead_pod::objects::FingerprintKey;
 use podstead_runtime::pull_secrets::PullSecrets;
-use podstead_runtime::{ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PullProgress};
+use podstead_runtime::{ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PullProgress, PullState};
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -363,6 +363,10 @@ impl ImageService for ImageStore {
             Err(error) => Err(on_error(explain(&error))),
         };
         blocking(work, failed(reference)).await
+    }
+
+    fn pulls(&self) -> Vec<PullState> {
+        self.puller.pulls()
     }
 
     fn arrivals(&self) -> watch::Receiver<u64> {

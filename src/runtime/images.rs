@@ -1,6 +1,6 @@
 //! The image store, as the workers and the API use it.
 
-use super::PullSecrets;
+use super::{PullSecrets, PullState};
 use async_trait::async_trait;
 use podstead_container::{ProcessUser, ResolvedImage};
 use podstead_pod::containers::PullPolicy;
@@ -190,6 +190,11 @@ pub trait ImageService: Send + Sync + fmt::Debug + 'static {
 
     /// Counts the images that became present, by whichever way; told after the image can be used.
     fn arrivals(&self) -> tokio::sync::watch::Receiver<u64>;
+
+    /// Pulls under way, the oldest first.
+    fn pulls(&self) -> Vec<PullState> {
+        Vec::new()
+    }
 
     /// Pulls under way, layer by layer, as they change.
     fn progress(&self) -> tokio::sync::broadcast::Receiver<PullProgress>;

@@ -14,12 +14,14 @@ mod images;
 pub mod log_links;
 mod network;
 pub mod pull_secrets;
+mod pulls;
 
 pub use error::*;
 pub use exec::*;
 pub use images::{ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PrunedImage, PullProgress};
 pub use network::{NetworkError, OwnRoute, PodNetwork, PodNetworkStatus};
 pub use pull_secrets::PullSecrets;
+pub use pulls::{PullPhase, PullState, PulledLayer};
 
 use async_trait::async_trait;
 use podstead_container::{

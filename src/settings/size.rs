@@ -22,6 +22,19 @@ pub fn format(bytes: u64) -> String {
     bytes.to_string()
 }
 
+/// `512B`, `1.5KiB`, `23.4MiB`, `1.2GiB`.
+pub fn human(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.iter().find(|(_, factor)| bytes >= *factor) {
+        // Tenths in integers: u128 so that the multiplication cannot overflow.
+        Some((unit, factor)) => {
+            let tenths = u128::from(bytes) * 10 / u128::from(*factor);
+            format!("{}.{}{unit}", tenths / 10, tenths % 10)
+        }
+        None => format!("{bytes}B"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -115,7 +115,7 @@ impl Executor<'_> {
     fn contents(&self) -> VolumeContents {
         let images = self.state.volumes.images.iter().filter_map(|(volume, image)| match image {
             ImageWork::Present(image) => Some((volume.clone(), (**image).clone())),
-            ImageWork::Open | ImageWork::Pulling(_) | ImageWork::Failed(_) => None,
+            ImageWork::Open | ImageWork::Pulling { .. } | ImageWork::Failed(_) => None,
         });
         VolumeContents { files: self.files(), claims: self.claims(), images: images.collect() }
     }

@@ -4,9 +4,10 @@ use super::event_subject::subject;
 use super::plan::Action;
 use super::services::Services;
 use podstead_container::ResolvedImage;
+use podstead_container::reference::Reference;
 use podstead_pod::containers::PullPolicy;
 use podstead_pod::{ContainerName, DesiredPod, pull_secrets};
-use podstead_runtime::{ImageError, PullSecrets};
+use podstead_runtime::{ImageError, PullSecrets, PullState};
 use podstead_status::reason;
 use podstead_telemetry::events::{EventType, Subject};
 use podstead_telemetry::{error_chain, kubernetes_duration};
@@ -17,6 +18,28 @@ use tokio::sync::mpsc;
 
 /// Time in which a pull that made its image present returns.
 const OWN_ARRIVAL: Duration = Duration::from_secs(1);
+
+/// Between two looks at the progress of a pull; a shorter one is not told.
+const LOOK: Duration = Duration::from_secs(5);
+/// Between two reports of progress: each is a new status of the pod.
+const REPORT: Duration = Duration::from_secs(60);
+
+/// The last report of a pull's progress.
+#[derive(Debug, Default)]
+struct Told(Option<(tokio::time::Instant, u64, bool)>);
+
+impl Told {
+    /// The progress in words, if it is to be reported: at another tenth, and when the pull begins or ends to wait, but once a minute at most.
+    fn news(&mut self, pull: &PullState, now: tokio::time::Instant) -> Option<String> {
+        let words = pull.summary()?;
+        let (tenth, waits) = (pull.percent().unwrap_or_default() / 10, pull.waiting().is_some());
+        let is_news = self.0.is_none_or(|(at, known, waited)| now - at >= REPORT && (known, waited) != (tenth, waits));
+        is_news.then(|| {
+            self.0 = Some((now, tenth, waits));
+            words
+        })
+    }
+}
 
 /// Origin of an image that was not present.
 enum Found {
@@ -46,12 +69,21 @@ pub(super) enum ImageUser {
     Volume(String),
 }
 
-/// Result of a fetch.
+/// News of a fetch.
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub(super) user: ImageUser,
     pub(super) reference: String,
-    pub(super) result: Result<ResolvedImage, ImageError>,
+    pub(super) news: FetchNews,
+}
+
+/// What became of a fetch.
+#[derive(Debug)]
+pub(super) enum FetchNews {
+    /// It goes on; its progress in words.
+    Progress(String),
+    /// It is over.
+    Ended(Result<ResolvedImage, ImageError>),
 }
 
 impl Fetch {
@@ -77,14 +109,37 @@ impl Fetch {
     /// Fetches the image, records events, and requests a turn of the pod. The result is there before that turn can begin: a turn that finds
     /// nothing would be the last one.
     pub(super) async fn run(self, results: mpsc::UnboundedSender<Fetched>) {
-        let result = self.get().await;
+        let result = {
+            let mut get = pin!(self.get());
+            let mut told = Told::default();
+            loop {
+                // Cancel-safe: the fetch goes on in the next turn of the loop.
+                tokio::select! {
+                    result = &mut get => break result,
+                    () = tokio::time::sleep(LOOK) => self.tell_progress(&mut told, &results),
+                }
+            }
+        };
         if let Err(error) = &result {
             self.tell_failure(error);
         }
         let uid = self.desired.uid.clone();
         // Without a worker and a sync loop nothing goes on.
-        results.send(Fetched { user: self.user, reference: self.reference, result }).ok();
+        results.send(Fetched { user: self.user, reference: self.reference, news: FetchNews::Ended(result) }).ok();
         self.services.pokes.send(uid).ok();
+    }
+
+    /// Sends the progress of the pull, if there is news, and requests a turn of the pod.
+    fn tell_progress(&self, told: &mut Told, results: &mpsc::UnboundedSender<Fetched>) {
+        let Ok(reference) = self.reference.parse::<Reference>().map(|reference| reference.to_string()) else { return };
+        let pulls = self.services.images.pulls();
+        let Some(pull) = pulls.iter().find(|pull| pull.reference == reference) else { return };
+        if let Some(words) = told.news(pull, tokio::time::Instant::now()) {
+            let news = FetchNews::Progress(words);
+            // Without a worker and a sync loop nothing goes on.
+            results.send(Fetched { user: self.user.clone(), reference: self.reference.clone(), news }).ok();
+            self.services.pokes.send(self.desired.uid.clone()).ok();
+        }
     }
 
     async fn get(&self) -> Result<ResolvedImage, ImageError> {
@@ -209,5 +264,34 @@ pub(super) const fn image_reason(error: &ImageError) -> &'static str {
             reason::IMAGE_INSPECT_ERROR
         }
         ImageError::NoUser { .. } => reason::CREATE_CONTAINER_CONFIG_ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use podstead_runtime::{PullPhase, PulledLayer};
+
+    #[tokio::test(start_paused = true)]
+    async fn progress_is_told_once_a_minute() {
+        let begun = tokio::time::Instant::now();
+        let mut told = Told::default();
+        let mut news = |seconds: u64, present_bytes, waiting: Option<&str>| {
+            let layer =
+                PulledLayer { size_bytes: 100, present_bytes, waiting: waiting.map(str::to_owned), ..PulledLayer::default() };
+            let pull = PullState {
+                number: 1,
+                reference: "r.lan/app:1".into(),
+                began_at: jiff::Timestamp::UNIX_EPOCH,
+                phase: PullPhase::Downloading,
+                layers: vec![layer],
+            };
+            told.news(&pull, begun + Duration::from_secs(seconds))
+        };
+        assert_eq!(news(5, 11, None).unwrap(), "11% of 100B");
+        assert_eq!(news(10, 55, None), None, "within a minute");
+        assert_eq!(news(66, 19, None), None, "the same tenth");
+        assert_eq!(news(70, 20, None).unwrap(), "20% of 100B");
+        assert_eq!(news(131, 20, Some("no route")).unwrap(), "20% of 100B, waiting: no route");
     }
 }

@@ -4,7 +4,7 @@
 
 use super::definition::{DefinitionContext, PodDefinition, has_same_content};
 use super::execute::Executor;
-use super::fetch::{Fetch, Fetched, ImageUser, image_message, image_reason};
+use super::fetch::{Fetch, FetchNews, Fetched, ImageUser, image_message, image_reason};
 use super::halt::Given;
 use super::hook::Hooks;
 use super::measure::{Measured, Measurement};
@@ -68,7 +68,7 @@ pub(super) struct PodWorker {
 #[derive(Debug)]
 struct Background {
     tasks: JoinSet<()>,
-    /// Fetched images. Unbounded: at most one per container and definition is under way.
+    /// Fetched images. Unbounded: at most one per container and definition is under way, with a report a minute.
     fetched: (mpsc::UnboundedSender<Fetched>, mpsc::UnboundedReceiver<Fetched>),
     /// Results of measuring. Unbounded: at most one is under way.
     measured: (mpsc::UnboundedSender<Measured>, mpsc::UnboundedReceiver<Measured>),
@@ -351,10 +351,14 @@ impl PodWorker {
     /// Takes in the images that were fetched.
     fn take_in_images(&mut self, services: &Arc<Services>) {
         self.background.reap();
-        while let Ok(Fetched { user, reference, result }) = self.background.fetched.1.try_recv() {
-            let outcome = match result {
-                Ok(image) => Outcome::Image(image),
-                Err(error) => Outcome::Failed { reason: image_reason(&error), message: image_message(&error) },
+        while let Ok(Fetched { user, reference, news }) = self.background.fetched.1.try_recv() {
+            let outcome = match news {
+                FetchNews::Progress(words) => {
+                    self.take_in_progress(&user, &reference, words);
+                    continue;
+                }
+                FetchNews::Ended(Ok(image)) => Outcome::Image(image),
+                FetchNews::Ended(Err(error)) => Outcome::Failed { reason: image_reason(&error), message: image_message(&error) },
             };
             let now = services.clock.now().moment;
             // Another definition may have come in between.
@@ -369,6 +373,17 @@ impl PodWorker {
                 }
                 ImageUser::Container(_) | ImageUser::Volume(_) => {}
             }
+        }
+    }
+
+    /// Takes in the progress of an image that is still wanted.
+    fn take_in_progress(&mut self, user: &ImageUser, reference: &str, words: String) {
+        match user {
+            ImageUser::Container(name) if self.definition.container(name).is_some_and(|of| of.image == reference) => {
+                self.state.image_progressed(name, words);
+            }
+            ImageUser::Volume(name) => self.state.volume_image_progressed(name, words),
+            ImageUser::Container(_) => {}
         }
     }
 

@@ -1,7 +1,9 @@
 //! Output of subcommands.
 
 use crate::host::{Host, desired, eventually, running_status, text};
+use jiff::Timestamp;
 use podstead::pod::PodUid;
+use podstead::runtime::{PullPhase, PullState, PulledLayer};
 use podstead::status::PodStatusSink;
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use serde_json::{Value, json};
@@ -160,6 +162,45 @@ fn images_are_managed() {
     assert_eq!(text(&imported.stdout), "localhost/imported:1\n", "{}", text(&imported.stderr));
     host.run(&["image", "rm", "docker.io/library/redis:7"]);
     assert!(!host.run(&["image", "ls"]).contains("redis"));
+}
+
+fn pull_state(present_bytes: u64, waiting: Option<&str>) -> PullState {
+    let layer = PulledLayer {
+        digest: format!("sha256:{}", "a".repeat(64)),
+        size_bytes: 100 << 20,
+        present_bytes,
+        resumed_bytes: 1 << 20,
+        bytes_per_second: Some(1 << 20),
+        host: waiting.is_none().then(|| "mirror.lan:5000".to_owned()),
+        waiting: waiting.map(str::to_owned),
+        ..PulledLayer::default()
+    };
+    let (reference, began_at) = ("docker.io/library/redis:7".to_owned(), Timestamp::now());
+    PullState { number: 3, reference, began_at, phase: PullPhase::Downloading, layers: vec![layer] }
+}
+
+#[test]
+fn pulls_are_shown_and_watched() {
+    let host = two_pods();
+    assert_eq!(host.run(&["image", "pulls"]), "");
+    assert_eq!(host.run(&["image", "pulls", "-o", "name"]), "");
+    *host.images.pulls.lock().unwrap() = vec![pull_state(41 << 20, None)];
+    let table = host.run(&["image", "pulls"]);
+    let row = "docker.io/library/redis:7   Downloading   41%    100.0MiB   1.0MiB/s   59s    mirror.lan:5000";
+    assert!(table.starts_with("IMAGE ") && table.contains(row), "{table}");
+    let shown: serde_json::Value = serde_json::from_str(&host.run(&["image", "pulls", "-o", "json"])).unwrap();
+    let pull = &shown["items"][0];
+    assert_eq!((&pull["kind"], &pull["metadata"]["name"]), (&json!("Pull"), &json!("pull-3")));
+    assert_eq!((&pull["presentBytes"], &pull["layers"][0]["resumedBytes"]), (&json!(41 << 20), &json!(1 << 20)));
+    assert_eq!((&pull["secondsLeft"], &pull["hosts"]), (&json!(59), &json!(["mirror.lan:5000"])));
+    let mut child = host.command(&["image", "pulls", "-w"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.nth(1).unwrap().contains("41%"));
+    *host.images.pulls.lock().unwrap() = vec![pull_state(43 << 20, Some("no route to mirror.lan:5000"))];
+    let line = lines.next().unwrap();
+    assert!(line.contains("43%") && line.contains("no route to mirror.lan:5000"), "{line}");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

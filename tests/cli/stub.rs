@@ -16,7 +16,7 @@ use podstead::{
 use podstead::{
     container::{ImageConfig, ProcessUser, ResolvedImage},
     pod::containers::PullPolicy,
-    runtime::{ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PrunedImage, PullProgress, PullSecrets},
+    runtime::{ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PrunedImage, PullProgress, PullSecrets, PullState},
 };
 use podstead::{
     pod::Revision,
@@ -255,12 +255,14 @@ impl Program {
 #[derive(Debug)]
 pub(crate) struct StubImages {
     pub(crate) images: Mutex<Vec<ImageRecord>>,
+    pub(crate) pulls: Mutex<Vec<PullState>>,
     progress: broadcast::Sender<PullProgress>,
 }
 
 impl StubImages {
     pub(crate) fn new() -> Self {
-        Self { images: Mutex::new(vec![record("docker.io/library/nginx:1.27", '1')]), progress: broadcast::channel(64).0 }
+        let images = Mutex::new(vec![record("docker.io/library/nginx:1.27", '1')]);
+        Self { images, pulls: Mutex::default(), progress: broadcast::channel(64).0 }
     }
 }
 
@@ -352,6 +354,10 @@ impl ImageService for StubImages {
             return Err(ImageError::Inspect { reference: reference.into(), reason });
         }
         Ok(())
+    }
+
+    fn pulls(&self) -> Vec<PullState> {
+        self.pulls.lock().unwrap().clone()
     }
 
     fn arrivals(&self) -> watch::Receiver<u64> {

@@ -9,6 +9,7 @@ mod logins;
 mod mirrors;
 mod power_cut;
 mod preload;
+mod progress;
 mod proxy;
 mod pulls;
 mod real_registry;

@@ -350,7 +350,7 @@ impl Scenario {
         for (name, image) in &self.images {
             state.container_mut(&ContainerName::new(name)).image = match image {
                 Image::Present => present(),
-                Image::Pulling => ImageWork::Pulling(None),
+                Image::Pulling => ImageWork::Pulling { previous: None, progress: None },
                 Image::Failed => ImageWork::Failed(failure("ErrImagePull")),
             };
         }

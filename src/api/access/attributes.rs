@@ -202,6 +202,7 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         Route::SourceResume(name) => (OWN_GROUP, "sources", "resume", Place::Global(name)),
         Route::SourceSync(name) => (OWN_GROUP, "sources", "sync", Place::Global(name)),
         Route::Images => (OWN_GROUP, "images", "", Place::All),
+        Route::Pulls => (OWN_GROUP, "pulls", "", Place::All),
         Route::ImagePull => (OWN_GROUP, "images", "pull", Place::All),
         Route::ImageImport => (OWN_GROUP, "images", "import", Place::All),
         Route::ImagePrune => (OWN_GROUP, "images", "prune", Place::All),

@@ -112,7 +112,8 @@ const fn listed(kind: LookedUpKind) -> Option<(&'static str, &'static str)> {
         LookedUpKind::ConfigMap => Some(("ConfigMap", "v1")),
         LookedUpKind::Secret => Some(("Secret", "v1")),
         LookedUpKind::NetworkPolicy => Some((network_policies::KIND, network_policies::API_VERSION)),
-        LookedUpKind::Claim | LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Namespace | LookedUpKind::Node => None,
+        LookedUpKind::Claim | LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull => None,
+        LookedUpKind::Namespace | LookedUpKind::Node => None,
     }
 }
 

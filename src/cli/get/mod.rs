@@ -94,18 +94,18 @@ enum Kind {
 
 /// `-o`.
 #[derive(Clone, Debug, Args)]
-struct OutputArgs {
+pub(super) struct OutputArgs {
     /// Output format
     #[arg(short, long, default_value = "table")]
-    output: OutputFormat,
+    pub(super) output: OutputFormat,
     /// Do not print the headings
     #[arg(long)]
-    no_headers: bool,
+    pub(super) no_headers: bool,
 }
 
 impl OutputArgs {
     /// Writes what is no table.
-    fn writer(&self) -> ObjectWriter {
+    pub(super) fn writer(&self) -> ObjectWriter {
         ObjectWriter::new(&self.output, !self.no_headers)
     }
 }

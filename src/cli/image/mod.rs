@@ -1,6 +1,7 @@
 //! `podstead image`.
 
 mod progress;
+mod pulls;
 
 use super::client::{Client, OWN, Target};
 use super::{Context, get};
@@ -37,6 +38,11 @@ enum ImageCommand {
         #[arg(required = true, value_name = "IMAGE")]
         references: Vec<String>,
     },
+    /// Show pulls under way, with their progress
+    ///
+    /// FROM are the hosts that deliver layers: the registry or its mirrors. WAITING is the reason why nothing comes. With -o json or yaml, each layer
+    /// has its bytes, also those found from an interrupted download and those that came a second time.
+    Pulls(pulls::PullsArgs),
     /// Remove images that nothing needs
     ///
     /// Images of pods, of the revisions in force and of those that can be restored, preloaded and pinned images stay.
@@ -78,6 +84,7 @@ pub(super) fn run(args: &ImageArgs, context: &Context) -> anyhow::Result<ExitCod
     context.block_on(async {
         match &args.command {
             ImageCommand::Ls(args) => return get::list_images(args, &client, context.color()).await,
+            ImageCommand::Pulls(args) => return pulls::run(args, &client, context.color()).await,
             ImageCommand::Import { paths } => {
                 for path in paths {
                     import(&client, path).await?;

@@ -8,7 +8,7 @@ use super::blocks::Schedule;
 use super::pace::{Gauge, Pace};
 use super::retry::{Attempts, Next};
 use super::spool::Spool;
-use super::{Counts, Source, State, Transfer, TransferError, Transfers, lock};
+use super::{Activity, Counts, Source, State, Transfer, TransferError, Transfers, lock};
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, ReadyChunks};
@@ -161,6 +161,7 @@ impl<'a> Download<'a> {
                 self.transfer.state.send_replace(State::Running { spool, counts, pace: Pace::Near });
             }
             let before = self.counts.have;
+            self.does(Activity::From(host.clone()));
             let ended = self.connection(spool, &mut held, index).await;
             let candidate = &mut self.candidates[index];
             candidate.longest = candidate.longest.max(self.counts.have - before);
@@ -183,8 +184,13 @@ impl<'a> Download<'a> {
         Ok(())
     }
 
+    fn does(&self, activity: Activity) {
+        *lock(&self.transfer.activity) = activity;
+    }
+
     /// Waits for a slot. Whoever unpacks the blob learns meanwhile that nothing comes.
     async fn begin(&mut self, host: &str) -> Slot {
+        self.does(Activity::Queued(host.to_owned()));
         let slots = Arc::clone(&self.transfers.setup.slots);
         let mut begin = std::pin::pin!(slots.begin(host));
         loop {
@@ -213,6 +219,7 @@ impl<'a> Download<'a> {
         match self.attempts.failed(self.begun.elapsed(), wanted, chance()) {
             Next::GiveUp => Err(self.refusal()),
             Next::After(pause) => {
+                self.does(Activity::Paused(error.to_string()));
                 let waited = slot.lend_during(async {
                     let mut pause = std::pin::pin!(tokio::time::sleep(pause));
                     loop {

@@ -29,6 +29,7 @@ use super::space::Space;
 use hosts::HostMemory;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
+use podstead_runtime::PulledLayer;
 use spool::Spool;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -93,6 +94,20 @@ enum State {
     Failed(TransferError),
 }
 
+/// What the task of a transfer does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Activity {
+    /// It has not begun, or is over.
+    #[default]
+    Idle,
+    /// It waits for a slot of a host.
+    Queued(String),
+    /// It fetches from a host.
+    From(String),
+    /// It waits after a failure, which is here.
+    Paused(String),
+}
+
 /// Those who want the blob of one transfer.
 #[derive(Debug, Default)]
 struct Members {
@@ -121,6 +136,7 @@ struct Transfer {
     ended: CancellationToken,
     /// Hosts that bytes came from.
     hosts: Mutex<BTreeSet<String>>,
+    activity: Mutex<Activity>,
     /// A power cut would not lose all of it.
     is_durable: AtomicBool,
 }
@@ -178,6 +194,7 @@ impl Transfers {
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
             hosts: Mutex::default(),
+            activity: Mutex::default(),
             is_durable: false.into(),
         });
         running.insert(key, Arc::clone(&transfer));
@@ -314,6 +331,29 @@ impl Joined {
             State::Running { counts, .. } => (*counts, false),
             State::Complete { counts, .. } => (*counts, true),
             State::Opening | State::Failed(_) => (Counts::default(), false),
+        }
+    }
+
+    /// Progress so far, for those who look.
+    pub(super) fn shown(&self) -> PulledLayer {
+        let (Counts { have, resumed, fetched, again, rate }, _) = self.counts();
+        let (host, waiting) = match &*lock(&self.transfer.activity) {
+            Activity::Idle => (None, None),
+            Activity::Queued(host) => (None, Some(format!("other downloads from {host} come first"))),
+            Activity::From(host) => (Some(host.clone()), None),
+            Activity::Paused(failure) => (None, Some(failure.clone())),
+        };
+        PulledLayer {
+            digest: self.transfer.key.digest.to_string(),
+            size_bytes: self.transfer.key.size,
+            present_bytes: have,
+            resumed_bytes: resumed,
+            fetched_bytes: fetched,
+            repeated_bytes: again,
+            bytes_per_second: rate,
+            host,
+            waiting,
+            complete: false,
         }
     }
 

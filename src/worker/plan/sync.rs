@@ -288,7 +288,9 @@ impl<'a> SyncPlan<'a> {
             }
             // Main containers start in the order of the spec: one that is about to be there is waited for.
             let image = &self.input.state.container(&next.container.name).image;
-            is_pulling |= is_first && next.container.kind == ContainerKind::Main && matches!(image, ImageWork::Pulling(None));
+            is_pulling |= is_first
+                && next.container.kind == ContainerKind::Main
+                && matches!(image, ImageWork::Pulling { previous: None, .. });
         }
         startable
     }
@@ -343,9 +345,15 @@ impl<'a> SyncPlan<'a> {
     fn is_image_there(&mut self, next: &Next<'a>, image: &ImageWork, reference: &str) -> bool {
         match image {
             ImageWork::Open | ImageWork::Present(_) => true,
-            ImageWork::Pulling(previous) => {
-                if let Some(failure) = previous {
-                    self.wait_for_image(next, failure, reference);
+            ImageWork::Pulling { previous, progress } => {
+                match (previous, progress) {
+                    // As the kubelet, until the image is there or fails anew.
+                    (Some(failure), _) => self.wait_for_image(next, failure, reference),
+                    (None, Some(progress)) => {
+                        let message = format!("Pulling image \"{reference}\": {progress}");
+                        self.wait(next, reason::CONTAINER_CREATING, message);
+                    }
+                    (None, None) => {}
                 }
                 false
             }
@@ -493,7 +501,7 @@ impl<'a> SyncPlan<'a> {
 fn is_due(image: &ImageWork, now: Moment) -> bool {
     match image {
         ImageWork::Open => true,
-        ImageWork::Pulling(_) | ImageWork::Present(_) => false,
+        ImageWork::Pulling { .. } | ImageWork::Present(_) => false,
         ImageWork::Failed(failure) => failure.is_due(now),
     }
 }

@@ -187,12 +187,24 @@ impl PodState {
         }
         self.volumes.images.insert(volume.to_owned(), image);
     }
+
+    /// The fetching of an image went on.
+    pub(crate) fn image_progressed(&mut self, container: &ContainerName, progress: String) {
+        self.container_mut(container).image.progressed(progress);
+    }
+
+    /// The same for the image of a volume.
+    pub(crate) fn volume_image_progressed(&mut self, volume: &str, progress: String) {
+        if let Some(image) = self.volumes.images.get_mut(volume) {
+            image.progressed(progress);
+        }
+    }
 }
 
 fn looked_up(image: &ImageWork, outcome: Outcome, now: Moment) -> ImageWork {
     let previous = match image {
         ImageWork::Failed(failure) => Some(failure.clone()),
-        ImageWork::Pulling(previous) => previous.clone(),
+        ImageWork::Pulling { previous, .. } => previous.clone(),
         ImageWork::Open | ImageWork::Present(_) => None,
     };
     match outcome {
@@ -202,7 +214,7 @@ fn looked_up(image: &ImageWork, outcome: Outcome, now: Moment) -> ImageWork {
             ImageWork::Failed(Failure::again(previous.as_ref(), &policy, reason, message, now))
         }
         Outcome::Pending | Outcome::Done | Outcome::Started { .. } | Outcome::Sandbox(_) | Outcome::Network(_) => {
-            ImageWork::Pulling(previous)
+            ImageWork::Pulling { previous, progress: None }
         }
     }
 }

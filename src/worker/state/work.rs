@@ -28,8 +28,13 @@ pub enum ImageWork {
     /// Not looked up yet.
     #[default]
     Open,
-    /// Being fetched, after `previous` failures.
-    Pulling(Option<Failure>),
+    /// Being fetched.
+    Pulling {
+        /// The failures before.
+        previous: Option<Failure>,
+        /// Its progress in words, of a pull that takes long.
+        progress: Option<String>,
+    },
     /// Present; used up by the next start, since `imagePullPolicy` counts for every start.
     Present(Box<ResolvedImage>),
     /// Unavailable; to be retried.
@@ -37,6 +42,13 @@ pub enum ImageWork {
 }
 
 impl ImageWork {
+    /// Takes note of the progress of fetching.
+    pub(super) fn progressed(&mut self, words: String) {
+        if let Self::Pulling { progress, .. } = self {
+            *progress = Some(words);
+        }
+    }
+
     /// Skips the pause after a failure.
     pub(super) fn retry_now(&mut self) {
         if let ImageWork::Failed(_) = self {
