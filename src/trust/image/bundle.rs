@@ -73,6 +73,14 @@ impl Bundle {
         Ok(Self { content, is_keyless })
     }
 
+    /// Reports whether its statement is about `subject`, true or not. A signature of a manifest itself may be about any.
+    pub fn is_about(&self, subject: &Subject<'_>) -> bool {
+        match &self.content {
+            Content::Message { .. } => true,
+            Content::Statement { digests, .. } => digests.contains(&subject.digest()),
+        }
+    }
+
     /// The key that signed exactly `subject`. An attestation counts if its predicate type is one of `predicate_types`; without any, only that of
     /// `cosign sign` does, since whoever attests what an image contains does not release it.
     pub fn verify(&self, keys: &[ImageKey], subject: &Subject<'_>, predicate_types: &[String]) -> Result<Signed, SignatureFault> {

@@ -35,6 +35,11 @@ impl SimpleSigning {
         Ok(Self { statement: Statement::parse(payload)?, payload: payload.to_vec(), signature })
     }
 
+    /// Reports whether its statement is about `subject`, true or not.
+    pub fn is_about(&self, subject: &Subject<'_>) -> bool {
+        self.statement.digest == subject.digest()
+    }
+
     /// The key that signed exactly `subject`, and the image name that was signed with it.
     pub fn verify(&self, keys: &[ImageKey], subject: &Subject<'_>) -> Result<Signed, SignatureFault> {
         let key = signer(keys, &self.payload, &self.signature).ok_or(SignatureFault::OtherKey)?;
