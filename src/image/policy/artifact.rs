@@ -1,6 +1,6 @@
 //! Manifests of signatures and lists of referrers, as registries and archives have them. **Pure**.
 
-use super::super::document::{Descriptor, OCI_INDEX};
+use crate::document::{Descriptor, OCI_INDEX};
 use podstead_container::digest::Digest;
 use serde::Deserialize;
 
