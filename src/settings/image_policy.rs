@@ -58,7 +58,7 @@ pub struct WrittenImageRule {
 
 /// `imagePolicy.rules[].require[]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "lowercase")]
 pub enum Requirement {
     /// The pod names the image with a digest.
     Digest,
@@ -68,7 +68,7 @@ pub enum Requirement {
 
 /// `imagePolicy.default`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "lowercase")]
 pub enum DefaultDemand {
     /// Any image.
     #[default]
