@@ -108,13 +108,7 @@ impl<'a> Ask<'a> {
         self.first(reference, Need::Content, ask).await.map(|(bytes, _)| bytes)
     }
 
-    async fn body(
-        self,
-        reference: &Reference,
-        route: &Route,
-        descriptor: &Descriptor,
-        limit: u64,
-    ) -> Result<Bytes, RegistryError> {
+    async fn body(self, reference: &Reference, route: &Route, descriptor: &Descriptor, limit: u64) -> Result<Bytes, RegistryError> {
         let limit = limit.min(descriptor.size);
         let mut stream = self.registry.blob(reference, route, descriptor.digest, 0).await?;
         let mut body = BytesMut::new();
