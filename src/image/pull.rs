@@ -96,10 +96,12 @@ enum PullError {
 
 impl PullError {
     fn kind(&self) -> FailureKind {
-        match self {
-            Self::Refused(_) => FailureKind::Refused,
-            error if error.is_unreachable() => FailureKind::Unreachable,
-            _ => FailureKind::Failed,
+        if matches!(self, Self::Refused(_)) {
+            FailureKind::Refused
+        } else if self.is_unreachable() {
+            FailureKind::Unreachable
+        } else {
+            FailureKind::Failed
         }
     }
 

@@ -239,12 +239,16 @@ impl RegistryError {
 
     /// The registry has answered that it does not have the content, or does not give it, or has given nonsense.
     pub(crate) fn is_denial(&self) -> bool {
-        match self.decisive() {
-            Self::NotFound { .. } | Self::Denied { .. } | Self::Unauthorized { .. } | Self::Digest { .. } => true,
-            Self::TooLarge { .. } | Self::Protocol { .. } => true,
-            Self::Status { code, .. } => (400..500).contains(code) && *code != 408,
-            _ => false,
-        }
+        matches!(
+            self.decisive(),
+            Self::NotFound { .. }
+                | Self::Denied { .. }
+                | Self::Unauthorized { .. }
+                | Self::Digest { .. }
+                | Self::TooLarge { .. }
+                | Self::Protocol { .. }
+                | Self::Status { code: 400..=407 | 409..=499, .. }
+        )
     }
 
     /// The registry has answered that it does not have the content.
