@@ -99,6 +99,7 @@ impl From<&ImageError> for ApiFailure {
             ImageError::NeverPull(reference) | ImageError::NotAllowed(reference) => {
                 Self { message, ..Self::not_found("images", reference) }
             }
+            ImageError::Refused { .. } => Self::forbidden(message),
             ImageError::Needed { .. } => Self::conflict(message),
             ImageError::Pull { .. } | ImageError::Inspect { .. } | ImageError::NoUser { .. } | ImageError::Prune(_) => {
                 Self::internal(message)

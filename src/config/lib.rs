@@ -21,9 +21,10 @@ pub use written::WrittenConfig;
 
 use notify::NotifyConfig;
 use podstead_image::RegistryConfig;
+use podstead_manifest::locate;
 use podstead_pod::security::AllowedSysctls;
 use podstead_pod::{AdmitContext, NodeName};
-use podstead_settings::{ApiConfig, ConfigError, IdRange, NetworkConfig, UpstreamConfig};
+use podstead_settings::{ApiConfig, ConfigError, IdRange, ImagePolicy, NetworkConfig, UpstreamConfig};
 use podstead_source::webhook::WebhookOptions;
 use podstead_sys::layout::Paths;
 use podstead_telemetry::logging::LogFormat;
@@ -83,6 +84,8 @@ pub struct Config {
     pub minimum_pull_rate: u64,
     /// Limits of images, and the disk space that they leave free.
     pub images: ImagesConfig,
+    /// Images that may run.
+    pub image_policy: ImagePolicy,
     /// Host ids for the user namespaces of pods with `hostUsers: false`.
     pub user_namespaces: IdRange,
     /// Listener for webhooks of git hosts.
@@ -117,6 +120,14 @@ pub struct Logging {
     pub format: LogFormat,
 }
 
+/// Resolves what is written in `bytes`, so that errors and rules name their places there.
+fn resolved(written: &WrittenConfig, bytes: &[u8], facts: &HostFacts, path: &Path) -> Result<Config, ConfigError> {
+    let mut config = written.resolve(facts, path).map_err(|error| written::located_in(bytes, error))?;
+    let places = locate(bytes);
+    config.image_policy.locate(|field| places.position(field).map(|position| position.line));
+    Ok(config)
+}
+
 impl Config {
     /// Reads `path` and resolves it for this host. A missing file is the default configuration; an unreadable one is an error.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
@@ -145,7 +156,7 @@ impl Config {
             written.labels.extend(labels);
             written.variables.extend(variables);
         }
-        written.resolve(&HostFacts::of_this_host(), path).map_err(|error| written::located_in(&bytes, error))
+        resolved(&written, &bytes, &HostFacts::of_this_host(), path)
     }
 
     /// Returns the settings for pod admission on this host.
@@ -164,7 +175,7 @@ impl Config {
 
     /// Reads the bytes of `path` and resolves them for a host. Errors name line and column.
     pub fn parse(bytes: &[u8], facts: &HostFacts, path: &Path) -> Result<Self, ConfigError> {
-        WrittenConfig::parse(bytes, path)?.resolve(facts, path).map_err(|error| written::located_in(bytes, error))
+        resolved(&WrittenConfig::parse(bytes, path)?, bytes, facts, path)
     }
 
     /// The configuration written out with every default, as `podstead config show` prints it.

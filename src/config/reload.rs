@@ -76,6 +76,8 @@ fn differences(started: &Config, new: &Config) -> impl IntoIterator<Item = (&'st
         max_parallel_layer_pulls,
         minimum_pull_rate,
         images,
+        // It counts for images that are given out from now on.
+        image_policy: _,
         user_namespaces,
         network,
         upstream,

@@ -104,6 +104,7 @@ impl WrittenConfig {
                     .ok_or_else(|| check.invalid("minimumPullRate", format!("{text:?} is not a number of bytes such as 1Ki")))?,
             },
             images: self.images.resolve(&check)?,
+            image_policy: self.image_policy.resolve(&check)?,
             user_namespaces: self.user_namespaces.resolve(&check)?,
             network: self.network.resolve(&check)?,
             upstream: self.upstream.as_ref().map(|written| written.resolve(&check)).transpose()?,
@@ -290,6 +291,11 @@ mod tests {
             ("images: {limits: {unpackedSize: 64GB}}\n", "images.limits.unpackedSize: \"64GB\" is not a size such as 10Mi"),
             ("images: {limits: {zstdWindow: 48Mi}}\n", "images.limits.zstdWindow: is 48Mi, must be a power of two"),
             ("images: {limits: {ratios: 2}}\n", "images.limits: unknown field \"ratios\", did you mean \"ratio\"?"),
+            (
+                "imagePolicy:\n  rules:\n  - {images: [a], require: [signature]}\n",
+                "config.yaml:5:25: imagePolicy.rules[0].require: signature needs keys",
+            ),
+            ("imagePolicy: {default: deny}\n", "imagePolicy.default: unknown variant `deny`"),
             ("images: {reserve: {inodesPercent: 91}}\n", "images.reserve.inodesPercent: is 91, must be at most 90"),
             (
                 "userNamespaces: {firstId: 70000}\n",
@@ -317,6 +323,19 @@ mod tests {
             let error = load(&with_head(text)).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}\n  got:      {error}\n  expected: {expected}");
         }
+    }
+
+    #[test]
+    fn image_rules_know_their_lines() {
+        let text = "imagePolicy:\n  default: digest\n  rules:\n  - images: [registry.lan/]\n    require: [signature]\n    keys: [/k]\n    \
+                    threshold: 1\n    signedAs: [registry.lan/]\n    predicateTypes: [x]\n  - {images: [a], refuse: true}\n";
+        let config = load(&with_head(text)).unwrap();
+        let origin = |image: &str| config.image_policy.demand(&image.parse().unwrap()).origin.to_string();
+        assert_eq!(origin("registry.lan/app"), "imagePolicy.rules[0] (/etc/podstead/config.yaml:6)");
+        assert_eq!(origin("a"), "imagePolicy.rules[1] (/etc/podstead/config.yaml:12)");
+        assert_eq!(origin("b"), "imagePolicy.default (/etc/podstead/config.yaml:4)");
+        let shown = config.to_written();
+        assert_eq!(load(&serde_yaml::to_string(&shown).unwrap()).unwrap().to_written(), shown);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::source::WrittenSource;
 use podstead_image::RegistryConfig;
 use podstead_manifest::locate;
 use podstead_settings::api::WrittenApi;
+use podstead_settings::image_policy::WrittenImagePolicy;
 use podstead_settings::network::WrittenNetwork;
 use podstead_settings::upstream::WrittenUpstream;
 use podstead_settings::user_namespaces::WrittenUserNamespaces;
@@ -107,6 +108,9 @@ pub struct WrittenConfig {
     /// Limits of images, and the disk space that they leave free.
     #[serde(default)]
     pub images: WrittenImages,
+    /// Images that may run, by name: any, those that are named by a digest, signed ones, or none. Default: any.
+    #[serde(default)]
+    pub image_policy: WrittenImagePolicy,
     /// Host ids for the user namespaces of pods with `hostUsers: false`.
     #[serde(default)]
     pub user_namespaces: WrittenUserNamespaces,
@@ -241,6 +245,7 @@ impl WrittenConfig {
             max_parallel_layer_pulls: Some(config.max_parallel_layer_pulls),
             minimum_pull_rate: Some(size::format(config.minimum_pull_rate)),
             images: WrittenImages::of(config.images.clone()),
+            image_policy: config.image_policy.to_written(),
             user_namespaces: WrittenUserNamespaces::of(config.user_namespaces),
             webhook: config.webhook.as_ref().map(|webhook| WrittenWebhook {
                 address: Some(webhook.listen.ip()),

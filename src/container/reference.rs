@@ -52,6 +52,11 @@ impl Reference {
         }
     }
 
+    /// The same repository at a tag, which has to be a valid one.
+    pub fn tagged(&self, tag: &str) -> Self {
+        Self { host: self.host.clone(), repository: self.repository.clone(), tag: Some(tag.to_owned()), digest: None }
+    }
+
     /// The same repository at a digest.
     pub fn at(&self, digest: Digest) -> Self {
         Self { host: self.host.clone(), repository: self.repository.clone(), tag: None, digest: Some(digest) }

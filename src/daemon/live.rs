@@ -2,6 +2,7 @@
 
 use podstead_config::Config;
 use podstead_container::protocol::LogLimits;
+use podstead_image::ImageStore;
 use podstead_runtime::client::ShimRuntime;
 use podstead_worker::backoff::BackoffPolicy;
 use std::convert::Infallible;
@@ -20,12 +21,14 @@ pub(super) const fn log_limits(config: &Config) -> LogLimits {
 pub(super) async fn follow(
     mut configs: LiveConfig,
     runtime: Arc<ShimRuntime>,
+    images: Arc<ImageStore>,
     crash_loop: watch::Sender<BackoffPolicy>,
 ) -> Infallible {
     loop {
         changed(&mut configs).await;
         let config = Arc::clone(&configs.borrow_and_update());
         runtime.set_log_limits(log_limits(&config));
+        images.set_policy(config.image_policy.clone());
         crash_loop.send_replace(BackoffPolicy::crash_loop(config.crash_loop_max));
     }
 }

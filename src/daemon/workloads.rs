@@ -68,7 +68,8 @@ impl TemplateImages for StoreImages {
         if policy == PullPolicy::IfNotPresent {
             match self.images.ensure(image, PullPolicy::Never, &secrets).await {
                 Ok(_) => return Ok(()),
-                Err(ImageError::NeverPull(_) | ImageError::NotAllowed(_)) => {}
+                // Its registry may have signatures that are not kept here.
+                Err(ImageError::NeverPull(_) | ImageError::NotAllowed(_) | ImageError::Refused { .. }) => {}
                 Err(error) => return Err(error_chain(&error).to_string()),
             }
         }

@@ -62,22 +62,54 @@ impl<'a> Ask<'a> {
         self.first(reference, Need::of(reference), ask).await
     }
 
-    /// A small blob.
-    pub(super) async fn blob(self, reference: &'a Reference, descriptor: &'a Descriptor) -> Result<Bytes, RegistryError> {
+    /// A manifest at a tag that proves nothing of an image, whichever host has it.
+    pub(super) async fn signatures(self, reference: &'a Reference) -> Result<Bytes, RegistryError> {
+        let ask = |route: Route| async move { self.registry.manifest(reference, &route).await }.boxed();
+        self.newest(reference, ask).await
+    }
+
+    /// The list of what refers to the digest of the reference; `None` from a registry without such lists.
+    pub(super) async fn referrers(self, reference: &'a Reference) -> Result<Option<Bytes>, RegistryError> {
+        let ask = |route: Route| async move { self.registry.referrers(reference, &route).await }.boxed();
+        self.newest(reference, ask).await
+    }
+
+    /// What may be older on a mirror: asked of hosts that know the newest tags, of others only where there is none.
+    async fn newest<T>(self, reference: &'a Reference, ask: impl Fn(Route) -> Answer<'a, T>) -> Result<T, RegistryError> {
+        let answer = match self.first(reference, Need::Tag, &ask).await {
+            Err(RegistryError::NoHost { .. }) => self.first(reference, Need::Content, &ask).await,
+            answer => answer,
+        };
+        answer.map(|(answer, _)| answer)
+    }
+
+    /// The configuration of an image.
+    pub(super) async fn configuration(self, reference: &'a Reference, descriptor: &'a Descriptor) -> Result<Bytes, RegistryError> {
+        self.blob(reference, descriptor, "image configuration", CONFIG_MAX).await
+    }
+
+    /// A small blob; `what` names it in messages.
+    pub(super) async fn blob(
+        self,
+        reference: &'a Reference,
+        descriptor: &'a Descriptor,
+        what: &'static str,
+        limit: u64,
+    ) -> Result<Bytes, RegistryError> {
         let ask = |route: Route| {
             let answer = async move {
                 let late = |_| RegistryError::Stalled { host: route.host().to_owned() };
-                let body = self.body(reference, &route, descriptor);
+                let body = self.body(reference, &route, descriptor, limit);
                 let bytes = tokio::time::timeout(DOCUMENT_TIMEOUT, body).await.map_err(late)??;
-                verified(bytes, Some(descriptor.digest), "image configuration", &route)
+                verified(bytes, Some(descriptor.digest), what, &route)
             };
             answer.boxed()
         };
         self.first(reference, Need::Content, ask).await.map(|(bytes, _)| bytes)
     }
 
-    async fn body(self, reference: &Reference, route: &Route, descriptor: &Descriptor) -> Result<Bytes, RegistryError> {
-        let limit = CONFIG_MAX.min(descriptor.size);
+    async fn body(self, reference: &Reference, route: &Route, descriptor: &Descriptor, limit: u64) -> Result<Bytes, RegistryError> {
+        let limit = limit.min(descriptor.size);
         let mut stream = self.registry.blob(reference, route, descriptor.digest, 0).await?;
         let mut body = BytesMut::new();
         while let Some(chunk) = stream.chunks.next().await {

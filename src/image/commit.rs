@@ -4,9 +4,10 @@
 //! into place and the directories are synced; then the reference is written. A reference therefore never names anything that is not
 //! on disk, and what a crash leaves without a reference is removed at the next start.
 
-use super::document::{Configuration, DocumentError, ImageManifest, Manifest};
+use super::document::{Configuration, DocumentError, Manifest};
 use super::layer::StagedLayer;
 use super::layout::{LAYER_RECORD, LayerRecord, Layout, VERSION};
+use super::policy::record::Subject;
 use super::stack::LayerStack;
 use super::staging::{Staging, StagingDirectory};
 use podstead_container::digest::Digest;
@@ -28,6 +29,8 @@ pub(super) struct NewImage {
     pub(super) manifest: Vec<u8>,
     /// As it came.
     pub(super) config: Vec<u8>,
+    /// Signatures of it, of its manifest and of indexes that lead to it.
+    pub(super) signatures: Vec<Subject>,
     /// Layers that the store does not have, by chain id.
     pub(super) staged: BTreeMap<Digest, StagedLayer>,
 }
@@ -66,7 +69,7 @@ fn failed(operation: &'static str) -> impl FnOnce(io::Error) -> CommitError {
 
 /// Makes the image durable, without a reference yet; returns the digest of its manifest.
 pub(super) fn commit(layout: &Layout, staging: &Staging, image: NewImage) -> Result<Digest, CommitError> {
-    let NewImage { manifest, config, staged } = image;
+    let NewImage { manifest, config, signatures: _, staged } = image;
     let parsed = match Manifest::parse(&manifest)? {
         Manifest::Image(parsed) => parsed,
         Manifest::Index(_) => return Err(DocumentError::NotAnImage("an index".into()).into()),
@@ -259,10 +262,4 @@ fn sync_file_system(path: &Path) -> io::Result<()> {
 
 fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
-}
-
-/// The manifest for an image in the format of `docker save`; sizes are those of the layers as received.
-pub(super) fn manifest_of_saved(config: &[u8], layers: &[(Digest, u64)]) -> Result<Vec<u8>, CommitError> {
-    serde_json::to_vec(&ImageManifest::of_saved(config, layers))
-        .map_err(|error| CommitError::Io { operation: "write a manifest", source: error.into() })
 }

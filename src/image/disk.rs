@@ -12,6 +12,8 @@ use super::layer::StagedLayer;
 use super::layout::{LAYER_RECORD, LayerRecord, Layout, VERSION};
 use super::lease::Leases;
 use super::limits::Limits;
+use super::policy::record::{SignatureRecord, Subject};
+use super::policy::{Gate, Refusal, Wanted};
 use super::space::{Reserve, Space};
 use super::staging::{Staging, private_directory};
 use super::transfer::FORGOTTEN;
@@ -117,7 +119,7 @@ impl Disk {
         let failed = |operation| move |source| StoreError::Io { operation, root: root.to_owned(), source };
         let layout = Layout::new(root);
         std::fs::create_dir_all(root).map_err(failed("create directory"))?;
-        for directory in [layout.blobs(), layout.layers(), layout.refs()] {
+        for directory in [layout.blobs(), layout.layers(), layout.refs(), layout.signatures()] {
             private_directory(&directory).map_err(failed("create directory"))?;
         }
         let lock = File::options().create(true).truncate(false).write(true).open(layout.lock()).map_err(failed("open the lock"))?;
@@ -206,6 +208,45 @@ impl Disk {
         Ok(())
     }
 
+    /// As [`Disk::name`], with signatures of the image.
+    pub(super) fn name_signed(
+        &self,
+        reference: &Reference,
+        target: Digest,
+        manifest: Digest,
+        access: Access,
+        signatures: &[Subject],
+    ) -> Result<(), CommitError> {
+        let named = || {
+            let _making = self.making();
+            self.keep_signatures(manifest, signatures)?;
+            self.name(reference, target, manifest, access)
+        };
+        let result = named();
+        self.sweep_due();
+        result
+    }
+
+    /// Keeps signatures of an image beside those that are there.
+    fn keep_signatures(&self, manifest: Digest, new: &[Subject]) -> Result<(), CommitError> {
+        let Some(record) = SignatureRecord::merged(new, self.signatures(manifest)) else { return Ok(()) };
+        let failed = |source| CommitError::Io { operation: "write the signatures", source };
+        let text = serde_json::to_vec(&record).map_err(|error| failed(error.into()))?;
+        atomic_file::write_durable(&self.layout.signatures_of(manifest), &text, 0o600).map_err(failed)
+    }
+
+    /// What is kept as signatures of an image: of its manifest, and of indexes that lead to it. Nothing if it cannot be read.
+    pub(super) fn signatures(&self, manifest: Digest) -> Vec<Subject> {
+        let content = std::fs::read(self.layout.signatures_of(manifest)).unwrap_or_default();
+        SignatureRecord::subjects(&content, manifest)
+    }
+
+    /// The verdict on an image by what is kept of its signatures.
+    pub(super) fn judge_stored(&self, manifest: &str, wanted: Wanted) -> Result<(), Refusal> {
+        let subjects = manifest.parse().map(|manifest| self.signatures(manifest)).unwrap_or_default();
+        wanted.judge_stored(&subjects, &[])
+    }
+
     /// `reference`, which still means `target`, may be used also by whom `access` allows; durably.
     pub(super) fn allow(&self, reference: &Reference, target: Digest, access: &Access) -> Result<(), CommitError> {
         Ok(self.index().allow(&self.layout, reference, target, access)?)
@@ -262,10 +303,11 @@ impl Disk {
         &self.staging
     }
 
-    /// Makes an image durable and names it.
+    /// Makes an image durable and names it. Its signatures come first, so that no image has a name without them.
     pub(super) fn commit(&self, image: NewImage, reference: &Reference, target: Digest, access: Access) -> Result<(), CommitError> {
         let made = || {
             let _making = self.making();
+            self.keep_signatures(Digest::of(&image.manifest), &image.signatures)?;
             let manifest = commit::commit(&self.layout, &self.staging, image)?;
             self.name(reference, target, manifest, access)
         };
@@ -291,16 +333,17 @@ impl Disk {
     }
 
     /// Imports an archive; returns the references that it brought.
-    pub(super) fn import(&self, path: &Path) -> Result<Vec<String>, ImportError> {
-        let imported = self.import_alone(path);
+    pub(super) fn import(&self, path: &Path, gate: &Gate) -> Result<Vec<String>, ImportError> {
+        let imported = self.import_alone(path, gate);
         self.sweep_due();
         imported
     }
 
-    fn import_alone(&self, path: &Path) -> Result<Vec<String>, ImportError> {
+    fn import_alone(&self, path: &Path, gate: &Gate) -> Result<Vec<String>, ImportError> {
         let _making = self.making();
         let mut names = Vec::new();
-        for image in import::import(&self.layout, &self.staging, &self.limits, &self.space, path)? {
+        for image in import::import(&self.layout, &self.staging, &self.limits, &self.space, path, gate)? {
+            self.keep_signatures(image.manifest, &image.signatures)?;
             for reference in image.references {
                 self.name(&reference, image.target, image.manifest, Access::open())?;
                 names.push(reference.to_string());
@@ -462,9 +505,9 @@ impl Disk {
             self.due.lock().unwrap_or_else(PoisonError::into_inner).extend(candidates);
             return Ok(Amount::default());
         };
-        let (chains, blobs) = {
+        let (chains, blobs, images) = {
             let index = self.index();
-            (index.chains(), index.blobs())
+            (index.chains(), index.blobs(), index.images())
         };
         let leased = self.leases.layers();
         let layers: BTreeSet<Digest> =
@@ -480,6 +523,9 @@ impl Disk {
         }
         for blob in unused(&self.layout.blobs(), &blobs)? {
             std::fs::remove_file(self.layout.blob(blob))?;
+        }
+        for manifest in unused(&self.layout.signatures(), &images)? {
+            std::fs::remove_file(self.layout.signatures_of(manifest))?;
         }
         Ok(freed)
     }

@@ -349,6 +349,11 @@ impl Index {
         self.images.values().flat_map(|image| image.chains.iter().copied()).collect()
     }
 
+    /// Manifests of all images.
+    pub(super) fn images(&self) -> BTreeSet<Digest> {
+        self.images.keys().copied().collect()
+    }
+
     /// Blobs that some reference needs.
     pub(super) fn blobs(&self) -> BTreeSet<Digest> {
         self.images.values().flat_map(|image| [image.digest, image.config_digest]).collect()

@@ -6,6 +6,7 @@
 //! blobs/<digest>    manifests and configurations, as they came
 //! layers/<chain>/   fs/ and layer.json
 //! refs/<hash>.json  what a reference names
+//! signatures/<hex>  signatures of the image with this manifest
 //! staging/          what is being made; emptied at start
 //! spool/            layers that are being fetched; what was fetched stays
 //! preloaded.json    which archives were imported
@@ -52,6 +53,15 @@ impl Layout {
 
     pub(super) fn blob(&self, digest: Digest) -> PathBuf {
         self.blobs().join(digest.hex())
+    }
+
+    pub(super) fn signatures(&self) -> PathBuf {
+        self.root.join("signatures")
+    }
+
+    /// Signatures of the image with this manifest.
+    pub(super) fn signatures_of(&self, manifest: Digest) -> PathBuf {
+        self.signatures().join(manifest.hex())
     }
 
     pub(super) fn layers(&self) -> PathBuf {

@@ -22,6 +22,7 @@ mod lease;
 pub mod limits;
 mod mirror_config;
 pub mod platform;
+pub mod policy;
 mod preload;
 mod pull;
 mod pulls;

@@ -5,6 +5,7 @@
 //! a broken archive is reported once per start and left alone until it changes.
 
 use super::collect::PreloadedImages;
+use super::policy::archive::BESIDE;
 use super::store::ImageStore;
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
@@ -201,6 +202,9 @@ impl Preload {
                 mtime_nsec: metadata.mtime_nsec(),
             };
             present.insert(name.clone(), stamp);
+            if archive_of(&name).is_some_and(|archive| ENDINGS.iter().any(|ending| archive.ends_with(ending))) {
+                continue;
+            }
             if !ENDINGS.iter().any(|ending| name.ends_with(ending)) {
                 self.tell_stranger(&entry.path(), name, stamp);
                 continue;
@@ -243,6 +247,11 @@ impl Preload {
     }
 }
 
+/// The archive that a file holds signatures of.
+fn archive_of(name: &str) -> Option<&str> {
+    BESIDE.iter().find_map(|ending| name.strip_suffix(ending))
+}
+
 /// Returns true if the file is still being written. One that cannot be opened is left to the import, which has the words for it.
 fn is_written(path: &Path) -> bool {
     use std::os::unix::fs::OpenOptionsExt;
@@ -254,6 +263,8 @@ fn is_written(path: &Path) -> bool {
 fn may_work_later(error: &ImageError) -> bool {
     match error {
         ImageError::Import { reason, .. } => reason.contains("disk of the image store is full"),
+        // Rules and keys may change, and a file with its signatures may come.
+        ImageError::Refused { .. } => true,
         ImageError::InvalidName { .. }
         | ImageError::NeverPull(_)
         | ImageError::NotAllowed(_)

@@ -12,12 +12,16 @@ use super::explain::{explain, is_for_want_of_space};
 use super::fetch::{FetchError, FetchedLayer, Fetcher, WantedLayer};
 use super::layer::{Bounds, StagedLayer};
 use super::platform;
+use super::policy::record::Subject;
+use super::policy::search::{Place, SearchError, search};
+use super::policy::{Asker, Gate, Refusal, Wanted};
 use super::pulls::{Pull, Pulls};
 use super::registry::{Caller, HostLogin, Need, RegistryError, Who};
 use super::room::{self, Part, RoomError};
 use super::transfer::{BlobKey, Joined, Source};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
+use podstead_container::ResolvedImage;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
 use podstead_pod::objects::FingerprintKey;
@@ -44,8 +48,19 @@ const NESTING: usize = 4;
 pub(super) struct PullFailure {
     /// For a person.
     pub(super) reason: String,
+    /// What follows from it.
+    pub(super) kind: FailureKind,
+}
+
+/// Consequence of a failure for those who wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FailureKind {
     /// The registry could not be asked: what is present may be used.
-    pub(super) unreachable: bool,
+    Unreachable,
+    /// The policy refuses the image.
+    Refused,
+    /// Everything else.
+    Failed,
 }
 
 /// Reason why a pull failed.
@@ -57,6 +72,16 @@ enum PullError {
     Document(#[from] DocumentError),
     #[error("image is for {offered}, but this host is {host}")]
     Platform { offered: String, host: String },
+    /// The policy.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The search for signatures.
+    #[error("ask {host} for signatures")]
+    Signatures {
+        host: String,
+        #[source]
+        source: RegistryError,
+    },
     #[error(transparent)]
     Room(#[from] RoomError),
     #[error("layer {digest}")]
@@ -72,24 +97,34 @@ enum PullError {
 }
 
 impl PullError {
+    fn kind(&self) -> FailureKind {
+        if matches!(self, Self::Refused(_)) {
+            FailureKind::Refused
+        } else if self.is_unreachable() {
+            FailureKind::Unreachable
+        } else {
+            FailureKind::Failed
+        }
+    }
+
     fn is_unreachable(&self) -> bool {
         match self {
-            Self::Registry(error) => error.is_unreachable(),
+            Self::Registry(error) | Self::Signatures { source: error, .. } => error.is_unreachable(),
             Self::Layer { source, .. } => source.is_unreachable(),
             // A captive portal may answer every request with such a page.
             Self::Document(DocumentError::Json { .. }) => true,
             Self::Document(_) | Self::Platform { .. } | Self::Room(_) => false,
-            Self::Commit(_) | Self::Stopped => false,
+            Self::Refused(_) | Self::Commit(_) | Self::Stopped => false,
         }
     }
 
     /// Returns true if other credentials may succeed.
     fn is_about_access(&self) -> bool {
         match self {
-            Self::Registry(error) => error.is_about_access(),
+            Self::Registry(error) | Self::Signatures { source: error, .. } => error.is_about_access(),
             Self::Layer { source: FetchError::Transfer(error), .. } => error.is_about_access(),
             Self::Layer { .. } | Self::Document(_) | Self::Platform { .. } => false,
-            Self::Room(_) | Self::Commit(_) | Self::Stopped => false,
+            Self::Refused(_) | Self::Room(_) | Self::Commit(_) | Self::Stopped => false,
         }
     }
 
@@ -121,6 +156,7 @@ pub(super) struct Puller {
     running: Mutex<HashMap<Asked, Waiting>>,
     fingerprint_key: FingerprintKey,
     shown: Pulls,
+    gate: Arc<Gate>,
 }
 
 impl fmt::Debug for Puller {
@@ -134,6 +170,19 @@ struct MissingLayer {
     chain: Digest,
     diff_id: Digest,
     descriptor: Descriptor,
+}
+
+/// What a reference names.
+struct Found {
+    /// The index or manifest that the registry has for it.
+    target: Digest,
+    /// Indexes from the outermost on, and the manifest for this host.
+    documents: Vec<Bytes>,
+    /// Digest of that manifest.
+    digest: Digest,
+    manifest: ImageManifest,
+    /// Whom hosts gave them to.
+    served: Served,
 }
 
 /// Failures of a pull, one for each of the credentials.
@@ -151,16 +200,16 @@ impl Failures {
         self.reasons.push((with.to_owned(), explain(error)));
     }
 
-    fn end(self, named: bool, unreachable: bool) -> PullFailure {
+    fn end(self, named: bool, kind: FailureKind) -> PullFailure {
         let named = named || self.reasons.len() > 1;
         let told = |(with, reason): (String, String)| if named { format!("with {with}: {reason}") } else { reason };
         let mut reasons: Vec<String> = self.reasons.into_iter().map(told).collect();
         reasons.extend(self.problems);
-        if self.kept_back && !unreachable {
+        if self.kept_back && kind == FailureKind::Failed {
             let hint = "credentials of this host are not for this source (allow.registryCredentials of the source is not set)";
             reasons.push(hint.to_owned());
         }
-        PullFailure { reason: reasons.join("; "), unreachable }
+        PullFailure { reason: reasons.join("; "), kind }
     }
 }
 
@@ -177,8 +226,14 @@ impl Drop for Running<'_> {
 }
 
 impl Puller {
-    pub(super) fn new(disk: Arc<Disk>, fetcher: Fetcher, collector: Arc<Collector>, fingerprint_key: FingerprintKey) -> Self {
-        Self { disk, fetcher, collector, running: Mutex::default(), fingerprint_key, shown: Pulls::default() }
+    pub(super) fn new(
+        disk: Arc<Disk>,
+        fetcher: Fetcher,
+        collector: Arc<Collector>,
+        fingerprint_key: FingerprintKey,
+        gate: Arc<Gate>,
+    ) -> Self {
+        Self { disk, fetcher, collector, running: Mutex::default(), fingerprint_key, shown: Pulls::default(), gate }
     }
 
     /// Pulls under way, the oldest first.
@@ -217,7 +272,7 @@ impl Puller {
             // There is no waiter: fine.
             drop(done.send(result));
         });
-        let stopped = || Err(PullFailure { reason: PullError::Stopped.to_string(), unreachable: false });
+        let stopped = || Err(PullFailure { reason: PullError::Stopped.to_string(), kind: FailureKind::Failed });
         end.map(move |result| result.unwrap_or_else(|_| stopped())).boxed().shared()
     }
 
@@ -233,8 +288,8 @@ impl Puller {
             let Err(error) = result else { return Ok(()) };
             failures.add(&with, &error);
             // The other credentials would fail in the same way.
-            if error.is_unreachable() {
-                return Err(failures.end(true, true));
+            if error.kind() != FailureKind::Failed {
+                return Err(failures.end(true, error.kind()));
             }
         }
         let of_host = self.fetcher.registry.host_logins(reference).await;
@@ -255,10 +310,10 @@ impl Puller {
             let Err(error) = result else { return Ok(()) };
             failures.add(&login.to_string(), &error);
             if !error.is_about_access() {
-                return Err(failures.end(has_logins, error.is_unreachable()));
+                return Err(failures.end(has_logins, error.kind()));
             }
         }
-        Err(failures.end(has_logins, false))
+        Err(failures.end(has_logins, FailureKind::Failed))
     }
 
     async fn attempt_with_room(
@@ -278,23 +333,27 @@ impl Puller {
     async fn attempt(&self, reference: &Reference, caller: &Caller, pull: &Arc<Pull>, access: Access) -> Result<(), PullError> {
         pull.resolving();
         let ask = Ask { registry: &*self.fetcher.registry, caller };
+        let wanted = self.gate.wanted(reference, Asker::Pod)?;
         // One small question, if the image is here: does the tag still mean it?
         if reference.digest().is_none()
-            && let Some((known, _)) = self.disk.find(reference)
+            && let Some((known, image)) = self.disk.find(reference)
             && let (now, served) = ask.digest(reference).await?
             && now == known
+            && self.accepts_stored(&image, wanted.clone()).await?
         {
             let access = access.given(served);
             return self.on_disk(reference, move |disk, reference| disk.allow(reference, known, &access)).await;
         }
         tracing::info!(image = %reference, "pulling");
         let host = platform::host();
-        let (target, digest, bytes, manifest, given) = self.manifest(reference, ask, &host).await?;
+        let Found { target, documents, digest, manifest, served: given } = self.manifest(reference, ask, &host).await?;
+        let signatures = self.signatures(Place { ask, reference }, &documents, digest, wanted).await?;
         let access = access.given(given);
         if self.disk.has_manifest(digest) {
-            return self.on_disk(reference, move |disk, reference| disk.name(reference, target, digest, access)).await;
+            let name = move |disk: &Disk, reference: &Reference| disk.name_signed(reference, target, digest, access, &signatures);
+            return self.on_disk(reference, name).await;
         }
-        let config = ask.blob(reference, &manifest.config).await?;
+        let config = ask.configuration(reference, &manifest.config).await?;
         let configuration = Configuration::parse(&config, manifest.layers.len())?;
         if !platform::runs_on(&configuration.platform, &host) {
             return Err(PullError::Platform { offered: platform::spell(&configuration.platform), host: platform::spell(&host) });
@@ -305,14 +364,14 @@ impl Puller {
         self.make_room(&missing).await;
         let bounds = self.bounds(&manifest, &configuration, &missing).await?;
         let (mut fetched, failure) = self.layers(reference, caller, pull, &missing, &configuration, &bounds).await;
-        let (manifest, config) = (bytes.to_vec(), config.to_vec());
+        let (manifest, config) = (documents.last().map(|bytes| bytes.to_vec()).unwrap_or_default(), config.to_vec());
         let result = match failure {
             None => {
                 pull.storing();
                 let (staged, blobs) = served(std::mem::take(&mut fetched)).await;
                 let committed = self
                     .on_disk(reference, move |disk, reference| {
-                        disk.commit(NewImage { manifest, config, staged }, reference, target, access)
+                        disk.commit(NewImage { manifest, config, signatures, staged }, reference, target, access)
                     })
                     .await;
                 if committed.is_ok() {
@@ -343,14 +402,34 @@ impl Puller {
         })
     }
 
-    /// The manifest for this host: what the reference names, digest and bytes of the manifest, the manifest, and whom hosts gave it to.
-    async fn manifest(
+    /// Returns true if the signatures that are kept of an image suffice.
+    async fn accepts_stored(&self, image: &ResolvedImage, wanted: Option<Wanted>) -> Result<bool, PullError> {
+        let Some(wanted) = wanted else { return Ok(true) };
+        let (disk, digest) = (Arc::clone(&self.disk), image.digest.clone());
+        let judge = move || disk.judge_stored(&digest, wanted).is_ok();
+        tokio::task::spawn_blocking(judge).await.map_err(|_| PullError::Stopped)
+    }
+
+    /// The signatures of an image, kept ones and those of its registry, which suffice.
+    async fn signatures(
         &self,
-        reference: &Reference,
-        ask: Ask<'_>,
-        host: &Platform,
-    ) -> Result<(Digest, Digest, Bytes, ImageManifest, Served), PullError> {
+        place: Place<'_>,
+        documents: &[Bytes],
+        manifest: Digest,
+        wanted: Option<Wanted>,
+    ) -> Result<Vec<Subject>, PullError> {
+        let Some(wanted) = wanted else { return Ok(Vec::new()) };
+        let trusted = tokio::task::spawn_blocking(move || wanted.trusted()).await.map_err(|_| PullError::Stopped)??;
+        search(place, documents, self.disk.signatures(manifest), &trusted).await.map_err(|error| match error {
+            SearchError::Refused(refusal) => PullError::Refused(refusal),
+            SearchError::Registry(source) => PullError::Signatures { host: place.reference.host().to_owned(), source },
+        })
+    }
+
+    /// The manifest for this host, and the documents that lead to it.
+    async fn manifest(&self, reference: &Reference, ask: Ask<'_>, host: &Platform) -> Result<Found, PullError> {
         let mut at = reference.clone();
+        let mut documents = Vec::new();
         let mut target = None;
         let mut all_served = Served::AsAsked;
         for _ in 0..NESTING {
@@ -359,9 +438,13 @@ impl Puller {
             let actual = Digest::of(&bytes);
             let target = *target.get_or_insert(actual);
             match Manifest::parse(&bytes)? {
-                Manifest::Image(manifest) => return Ok((target, actual, bytes, manifest, all_served)),
+                Manifest::Image(manifest) => {
+                    documents.push(bytes);
+                    return Ok(Found { target, documents, digest: actual, manifest, served: all_served });
+                }
                 Manifest::Index(entries) => at = reference.at(platform::choose(&entries, host)?.digest),
             }
+            documents.push(bytes);
         }
         Err(DocumentError::NotAnImage("an index nested more than two levels deep".into()).into())
     }

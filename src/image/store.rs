@@ -5,9 +5,11 @@ use super::collect::{CollectionConfig, Collector, ImageRoots, PreloadedImages};
 use super::disk::{Disk, StoreError};
 use super::explain::{explain, is_for_want_of_space};
 use super::fetch::Fetcher;
+use super::import::ImportError;
 use super::limits::Limits;
+use super::policy::{Asker, Gate, Refusal};
 use super::preload::{Busy, Preload, Preloading};
-use super::pull::{Asked, Puller};
+use super::pull::{Asked, FailureKind, Puller};
 use super::rate::MinimumRate;
 use super::registry::login::{HELPER_DIRECTORIES, Logins};
 use super::registry::{Registries, Registry};
@@ -23,6 +25,7 @@ use podstead_pod::containers::PullPolicy;
 use podstead_pod::objects::FingerprintKey;
 use podstead_runtime::pull_secrets::PullSecrets;
 use podstead_runtime::{ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PullProgress, PullState};
+use podstead_settings::ImagePolicy;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -64,6 +67,8 @@ pub struct ImageStoreConfig {
     pub directories: RegistryDirectories,
     /// Archives in this directory are imported; `None` for no such directory.
     pub preload: Option<PathBuf>,
+    /// Images that may run.
+    pub policy: ImagePolicy,
     /// Limits of one image.
     pub limits: Limits,
     /// Space on the disk that images must leave free.
@@ -91,6 +96,7 @@ impl Default for ImageStoreConfig {
             auth_files: Vec::new(),
             directories: RegistryDirectories::default(),
             preload: None,
+            policy: ImagePolicy::default(),
             limits: Limits::default(),
             reserve: Reserve::default(),
             collection: CollectionConfig::default(),
@@ -110,6 +116,7 @@ pub struct ImageStore {
     puller: Arc<Puller>,
     config: ImageStoreConfig,
     collector: Arc<Collector>,
+    gate: Arc<Gate>,
     preloaded: PreloadedImages,
     progress: broadcast::Sender<PullProgress>,
     preloading: watch::Sender<Preloading>,
@@ -154,8 +161,19 @@ impl ImageStore {
         let (collection, told) = (config.collection.clone(), Arc::clone(&events));
         let collector = Arc::new(Collector::new(Arc::clone(&disk), collection, Arc::clone(&preloaded), told));
         let key = config.fingerprint_key.clone();
-        let puller = Arc::new(Puller::new(Arc::clone(&disk), fetcher, Arc::clone(&collector), key));
-        Ok(Arc::new(Self { disk, puller, config, collector, preloaded, progress, preloading: watch::Sender::default(), events }))
+        let gate = Arc::new(Gate::new(config.policy.clone()));
+        let puller = Arc::new(Puller::new(Arc::clone(&disk), fetcher, Arc::clone(&collector), key, Arc::clone(&gate)));
+        Ok(Arc::new(Self {
+            disk,
+            puller,
+            config,
+            collector,
+            gate,
+            preloaded,
+            progress,
+            preloading: watch::Sender::default(),
+            events,
+        }))
     }
 
     /// The task that imports what is in the preload directory; never ends. From this call on, [`ImageService::ensure`] does not miss an
@@ -180,6 +198,12 @@ impl ImageStore {
         self.collector.set_roots(roots);
     }
 
+    /// From now on this policy counts for images that are given out, pulled and imported. Those who wait for an image try again.
+    pub fn set_policy(&self, policy: ImagePolicy) {
+        self.gate.set(policy);
+        self.disk.tell_space();
+    }
+
     /// The task that removes unused images when the disk gets full; never ends.
     pub fn run_collection(&self) -> impl Future<Output = ()> + Send + 'static {
         Arc::clone(&self.collector).run()
@@ -194,14 +218,19 @@ impl ImageStore {
     pub(super) async fn import_archive(&self, path: PathBuf) -> Result<Vec<String>, ImageError> {
         let failed = |reason| ImageError::Import { path: path.clone(), reason };
         let import = || {
-            let (disk, path) = (Arc::clone(&self.disk), path.clone());
-            tokio::task::spawn_blocking(move || disk.import(&path))
+            let (disk, path, gate) = (Arc::clone(&self.disk), path.clone(), Arc::clone(&self.gate));
+            tokio::task::spawn_blocking(move || disk.import(&path, &gate))
         };
         let mut imported = import().await.map_err(|error| failed(error.to_string()))?;
         if imported.as_ref().is_err_and(|error| is_for_want_of_space(error)) && self.collector.recover().await {
             imported = import().await.map_err(|error| failed(error.to_string()))?;
         }
-        imported.map_err(|error| failed(explain(&error)))
+        imported.map_err(|error| match error {
+            ImportError::Refused { name, source } => {
+                ImageError::Refused { reference: name, reason: format!("{source} (in {})", path.display()) }
+            }
+            error => failed(explain(&error)),
+        })
     }
 
     /// Takes note that an image was asked for by hand. It is of no consequence beyond a day, so that a failure is only logged.
@@ -235,19 +264,33 @@ impl ImageStore {
         match (self.puller.pull(reference, written, asked).await, present) {
             (Ok(()), _) => {
                 let (_, image) = self.disk.find(reference).ok_or_else(|| failed("it was removed during the pull".into()))?;
+                // Policy and image may have changed meanwhile.
+                self.judge(reference, &image).await.map_err(|refusal| refused(written, refusal.to_string()))?;
                 Ok(image)
             }
-            (Err(failure), Some(image)) if failure.unreachable => {
+            (Err(failure), Some(image)) if failure.kind == FailureKind::Unreachable => {
                 let message =
                     format!("cannot check image {reference} with its registry, using the one that is present: {}", failure.reason);
                 tracing::warn!("{message}");
                 self.events.record(&Subject::Node, EventType::Warning, "RegistryUnreachable", &message);
                 Ok(image)
             }
+            (Err(failure), _) if failure.kind == FailureKind::Refused => Err(refused(written, failure.reason)),
             (Err(failure), _) => {
                 let hint = no_login.map(|hint| format!("; {hint}")).unwrap_or_default();
                 Err(failed(failure.reason + &hint))
             }
+        }
+    }
+
+    /// The verdict on an image that is present, by the policy in force and what is kept of its signatures.
+    async fn judge(&self, reference: &Reference, image: &ResolvedImage) -> Result<(), Refusal> {
+        let Some(wanted) = self.gate.wanted(reference, Asker::Pod)? else { return Ok(()) };
+        let (disk, digest) = (Arc::clone(&self.disk), image.digest.clone());
+        // A panic there is one here.
+        match tokio::task::spawn_blocking(move || disk.judge_stored(&digest, wanted)).await {
+            Ok(verdict) => verdict,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }
 
@@ -271,6 +314,10 @@ impl ImageStore {
     }
 }
 
+fn refused(reference: &str, reason: String) -> ImageError {
+    ImageError::Refused { reference: reference.to_owned(), reason }
+}
+
 fn parse(reference: &str) -> Result<Reference, ImageError> {
     reference.parse().map_err(|reason| ImageError::InvalidName { reference: reference.to_owned(), reason })
 }
@@ -287,9 +334,20 @@ async fn blocking<T: Send + 'static>(
 impl ImageService for ImageStore {
     async fn ensure(&self, reference: &str, policy: PullPolicy, secrets: &PullSecrets) -> Result<ResolvedImage, ImageError> {
         let parsed = parse(reference)?;
+        // What no image of this name can meet needs neither an image nor a registry.
+        self.gate.wanted(&parsed, Asker::Pod).map_err(|refusal| refused(reference, refusal.to_string()))?;
         let found = self.find(&parsed).await;
         let is_present = found.is_some();
-        let found = found.filter(|_| self.is_allowed(&parsed, secrets));
+        let mut found = found.filter(|_| self.is_allowed(&parsed, secrets));
+        if let Some(image) = &found
+            && let Err(refusal) = self.judge(&parsed, image).await
+        {
+            if policy == PullPolicy::Never {
+                return Err(refused(reference, refusal.to_string()));
+            }
+            // Its registry may have signatures that are not kept here.
+            found = None;
+        }
         match (found, policy) {
             (Some(image), PullPolicy::Never | PullPolicy::IfNotPresent) => Ok(image),
             (None, PullPolicy::Never) if is_present => Err(ImageError::NotAllowed(reference.to_owned())),

@@ -33,6 +33,14 @@ pub enum ImageError {
         /// The error of the registry, the network or the content.
         reason: String,
     },
+    /// `SignatureValidationFailed`: the policy of images refuses it; retried with `ImagePullBackOff`.
+    #[error("image {reference:?} is refused: {reason}")]
+    Refused {
+        /// As written.
+        reference: String,
+        /// The rule, and what was found.
+        reason: String,
+    },
     /// An archive cannot be imported.
     #[error("import {path:?}: {reason}")]
     Import {

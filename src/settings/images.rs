@@ -8,6 +8,15 @@ use podstead_container::reference::Reference;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ImagePatterns(Vec<ImagePattern>);
 
+/// Order of patterns that match one image, the most exact one last.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Exactness {
+    /// The longer one of two beginnings of a name is greater, since both are beginnings of the same name.
+    Beginning(String),
+    /// A repository.
+    Repository(String),
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ImagePattern {
     /// Of host and repository.
@@ -32,6 +41,21 @@ impl ImagePatterns {
     pub(crate) fn match_image(&self, image: &str) -> bool {
         image.parse::<Reference>().map_or(true, |reference| self.0.iter().any(|pattern| pattern.matches(&reference)))
     }
+
+    /// The most exact pattern that matches; `None` if none does.
+    pub(crate) fn exactness(&self, image: &Reference) -> Option<Exactness> {
+        self.0.iter().filter(|pattern| pattern.matches(image)).map(ImagePattern::exactness).max()
+    }
+
+    /// All patterns by what they match, selectors aside.
+    pub(crate) fn names(&self) -> impl Iterator<Item = Exactness> {
+        self.0.iter().map(ImagePattern::exactness)
+    }
+
+    /// Index of the first pattern with a tag or a digest.
+    pub(crate) fn with_selector(&self) -> Option<usize> {
+        self.0.iter().position(|pattern| matches!(pattern, ImagePattern::Repository { selector: Some(_), .. }))
+    }
 }
 
 impl ImagePattern {
@@ -45,6 +69,13 @@ impl ImagePattern {
         // The shortest name that begins so tells what host is meant.
         let name = name_of(&format!("{beginning}/x/x").parse().ok()?);
         Some(Self::Beginning(name.strip_suffix("x/x")?.to_owned()))
+    }
+
+    fn exactness(&self) -> Exactness {
+        match self {
+            Self::Beginning(beginning) => Exactness::Beginning(beginning.clone()),
+            Self::Repository { name, .. } => Exactness::Repository(name.clone()),
+        }
     }
 
     fn matches(&self, reference: &Reference) -> bool {

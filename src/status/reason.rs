@@ -8,6 +8,8 @@ pub const CONTAINER_CREATING: &str = "ContainerCreating";
 pub const POD_INITIALIZING: &str = "PodInitializing";
 /// Waiting: the image could not be pulled.
 pub const ERR_IMAGE_PULL: &str = "ErrImagePull";
+/// Waiting: `imagePolicy` refuses the image: it is not signed as demanded, or no image of its name may run.
+pub const SIGNATURE_VALIDATION_FAILED: &str = "SignatureValidationFailed";
 /// Waiting: the image could not be pulled repeatedly; pausing before the next attempt.
 pub const IMAGE_PULL_BACK_OFF: &str = "ImagePullBackOff";
 /// Waiting: the image is not present and must not be pulled.

@@ -18,7 +18,7 @@ const USER_PRESENT: u8 = 1;
 pub struct Fingerprint(String);
 
 impl Fingerprint {
-    fn of(blob: &[u8]) -> Self {
+    pub(crate) fn of(blob: &[u8]) -> Self {
         Self(format!("SHA256:{}", STANDARD_NO_PAD.encode(digest(&SHA256, blob))))
     }
 

@@ -1,4 +1,5 @@
-//! SSH and OpenPGP signatures of commits, tags and manifests, verified against a file of allowed signers or a keyring.
+//! SSH and OpenPGP signatures of commits, tags and manifests, verified against a file of allowed signers or a keyring; signatures of images by
+//! public keys ([`image`]).
 //!
 //! **Pure.** In: bytes that came from elsewhere (a commit object, a `.sig` beside a manifest, a file of who may sign) and the time to
 //! judge them at. Out: the [`Signer`], or a [`TrustError`] that says which part of the chain does not hold. Verification is `ring`'s;
@@ -11,6 +12,7 @@
 mod allowed_signers;
 mod commit;
 mod error;
+pub mod image;
 mod judged_at;
 mod key;
 mod openpgp;

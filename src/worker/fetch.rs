@@ -150,7 +150,9 @@ impl Fetch {
         let secrets = PullSecrets::new(&secrets).with_host_credentials(of_host);
         if self.policy != PullPolicy::Always {
             match images.ensure(&self.reference, PullPolicy::Never, &secrets).await {
-                Err(ImageError::NeverPull(_) | ImageError::NotAllowed(_)) if self.policy == PullPolicy::IfNotPresent => {}
+                // Of a refused one, its registry may have signatures that are not kept here.
+                Err(ImageError::NeverPull(_) | ImageError::NotAllowed(_) | ImageError::Refused { .. })
+                    if self.policy == PullPolicy::IfNotPresent => {}
                 Ok(image) => {
                     self.tell_present();
                     return Ok(image);
@@ -226,6 +228,9 @@ impl Fetch {
             }
             ImageError::NeverPull(_) | ImageError::NotAllowed(_) => ("ErrImageNeverPull", image_message(error)),
             ImageError::Inspect { reason, .. } => ("InspectFailed", format!("Failed to inspect image \"{reference}\": {reason}")),
+            ImageError::Refused { reason, .. } => {
+                ("Failed", format!("Failed to pull image \"{reference}\": {}: {reason}", reason::SIGNATURE_VALIDATION_FAILED))
+            }
             ImageError::Pull { reason, .. } => ("Failed", format!("Failed to pull image \"{reference}\": {reason}")),
             ImageError::Import { .. } | ImageError::NoUser { .. } | ImageError::Needed { .. } | ImageError::Prune(_) => {
                 ("Failed", format!("Failed to pull image \"{reference}\": {}", error_chain(error)))
@@ -246,6 +251,7 @@ pub(super) fn image_message(error: &ImageError) -> String {
         ImageError::InvalidName { .. }
         | ImageError::NotAllowed(_)
         | ImageError::Pull { .. }
+        | ImageError::Refused { .. }
         | ImageError::Import { .. }
         | ImageError::Inspect { .. }
         | ImageError::NoUser { .. }
@@ -260,6 +266,7 @@ pub(super) const fn image_reason(error: &ImageError) -> &'static str {
         ImageError::InvalidName { .. } => reason::INVALID_IMAGE_NAME,
         ImageError::NeverPull(_) | ImageError::NotAllowed(_) => reason::ERR_IMAGE_NEVER_PULL,
         ImageError::Pull { .. } => reason::ERR_IMAGE_PULL,
+        ImageError::Refused { .. } => reason::SIGNATURE_VALIDATION_FAILED,
         ImageError::Inspect { .. } | ImageError::Import { .. } | ImageError::Needed { .. } | ImageError::Prune(_) => {
             reason::IMAGE_INSPECT_ERROR
         }

@@ -477,11 +477,14 @@ impl PodWorker {
                 }
                 reason::IMAGE_PULL_BACK_OFF => {
                     // Why it could not be pulled was told when it was tried.
-                    let what = waiting.message.split(": ErrImagePull: ").next().unwrap_or_default();
+                    let reasons = [": ErrImagePull: ", ": SignatureValidationFailed: "];
+                    let ends = reasons.iter().filter_map(|reason| waiting.message.find(reason));
+                    let what = ends.min().and_then(|end| waiting.message.get(..end)).unwrap_or(&waiting.message);
                     self.tell(services, Some(container), EventType::Normal, "BackOff", what);
                     self.tell(services, Some(container), EventType::Warning, "Failed", "Error: ImagePullBackOff");
                 }
                 reason::ERR_IMAGE_PULL
+                | reason::SIGNATURE_VALIDATION_FAILED
                 | reason::ERR_IMAGE_NEVER_PULL
                 | reason::INVALID_IMAGE_NAME
                 | reason::IMAGE_INSPECT_ERROR => {

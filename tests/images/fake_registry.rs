@@ -58,6 +58,17 @@ struct State {
     /// Digest of a layer whose requests wait.
     held: watch::Sender<Option<String>>,
     seen: Mutex<Vec<String>>,
+    /// Answers to paths, before all others.
+    answers: Mutex<BTreeMap<String, Canned>>,
+}
+
+/// A prepared answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Canned {
+    /// A status and a body.
+    Whole(u16, Vec<u8>),
+    /// A body without end.
+    Endless,
 }
 
 /// A running registry with one image, `app:1`.
@@ -92,6 +103,7 @@ impl FakeRegistry {
             broken: Mutex::default(),
             held: watch::Sender::default(),
             seen: Mutex::default(),
+            answers: Mutex::default(),
         });
         let serving = Arc::clone(&state);
         let task = tokio::spawn(async move {
@@ -115,6 +127,15 @@ impl FakeRegistry {
 
     pub(crate) fn manifest_digest(&self) -> String {
         self.state.tags.lock().unwrap()["1"].clone()
+    }
+
+    pub(crate) fn config_digest(&self) -> String {
+        self.state.config.clone()
+    }
+
+    /// Content by digest.
+    pub(crate) fn blob(&self, digest: &str) -> Vec<u8> {
+        self.state.blobs[digest].clone()
     }
 
     /// Digest of a layer, counted from the lowest.
@@ -146,6 +167,11 @@ impl FakeRegistry {
     /// Everything goes wrong from now on, or nothing.
     pub(crate) fn broken(&self, fault: Option<Fault>) {
         *self.state.broken.lock().unwrap() = fault;
+    }
+
+    /// From now on this path, in lower case, has this answer.
+    pub(crate) fn answer(&self, path: &str, answer: Canned) {
+        self.state.answers.lock().unwrap().insert(path.to_owned(), answer);
     }
 
     /// The tag names something that does not fit its digest.
@@ -220,6 +246,20 @@ async fn connection(mut stream: TcpStream, state: &State) -> std::io::Result<()>
         {
             whole(&mut stream, 401, &format!("www-authenticate: {challenge}\r\n"), b"{}", method != "HEAD").await?;
             continue;
+        }
+        let canned = state.answers.lock().unwrap().get(&path).cloned();
+        match canned {
+            Some(Canned::Whole(status, body)) => {
+                whole(&mut stream, status, "", &body, method != "HEAD").await?;
+                continue;
+            }
+            Some(Canned::Endless) => {
+                self::head(&mut stream, 200, "", usize::MAX / 2).await?;
+                loop {
+                    stream.write_all(&[b' '; 65536]).await?;
+                }
+            }
+            None => {}
         }
         if let Some(name) = path.strip_prefix("/v2/app/manifests/") {
             let tagged = state.tags.lock().unwrap().get(name).cloned();

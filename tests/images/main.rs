@@ -16,6 +16,8 @@ mod real_registry;
 #[path = "../node/support/registry.rs"]
 mod registry;
 mod resume;
+mod signatures;
+mod signing;
 mod support;
 mod torture;
 mod tree;

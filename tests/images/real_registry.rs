@@ -127,7 +127,7 @@ impl Registry {
     }
 
     /// Digest and size of the manifest behind a name.
-    fn manifest(&self, name: &str) -> (Digest, usize) {
+    pub(crate) fn manifest(&self, name: &str) -> (Digest, usize) {
         let mut skopeo = Command::new("skopeo");
         let raw = run(skopeo.args(["inspect", "--raw", "--tls-verify=false"]).arg(format!("docker://{}", self.image(name))));
         (Digest::of(raw.as_bytes()), raw.len())

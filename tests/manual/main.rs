@@ -143,6 +143,7 @@ pages! {
     release: "how-to/release.md",
     secrets: "how-to/secrets.md",
     signed_commits: "how-to/signed-commits.md",
+    signed_images: "how-to/signed-images.md",
     support: "how-to/support.md",
     untrusted_source: "how-to/untrusted-source.md",
     what_do_i_do_when: "how-to/what-do-i-do-when.md",

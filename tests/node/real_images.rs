@@ -141,3 +141,42 @@ fn an_image_is_pulled_from_a_registry_and_runs_on_when_the_registry_is_gone() {
     assert!(message.contains("shop/other:1"), "{message}");
     host.wait_running("first");
 }
+
+/// A key whose private half nobody has kept.
+const NOBODY: &str =
+    "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAY4KzzIgUErd7/K7tAmABw2ceMCXmbCD258uBZ5hRRio=\n-----END PUBLIC KEY-----\n";
+
+#[test]
+fn refused_image_waits_for_another_policy() {
+    let registry = Registry::start();
+    registry.push(image_archive(), "shop/till:1");
+    let place = format!("127.0.0.1:{}", registry.port);
+    let mut host = TestHost::prepare(&format!("registries:\n  - host: {place}\n    http: true\n"));
+    let (config, key) = (host.path("config.yaml"), host.path("release.pub"));
+    std::fs::write(&key, NOBODY).unwrap();
+    let open = std::fs::read_to_string(&config).unwrap();
+    let rule = format!("imagePolicy:\n  rules:\n    - {{images: ['{place}/'], require: [signature], keys: [{}]}}\n", key.display());
+    std::fs::write(&config, format!("{open}{rule}")).unwrap();
+    host.start_daemon();
+    let image = format!("{place}/shop/till:1");
+    host.write_manifest(
+        "first.yaml",
+        &format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: first}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    \
+             - {{name: main, image: '{image}', command: [sleep, '1000000']}}\n"
+        ),
+    );
+    let pod = host.wait_for_pod("first", "the refusal", |pod| {
+        ["SignatureValidationFailed", "ImagePullBackOff"].contains(&pod.waiting_reason("main"))
+    });
+    let line = open.lines().count() + 3;
+    let place = format!("imagePolicy.rules[0] ({}:{line}) requires a signature by {} (SHA256:", config.display(), key.display());
+    let message = pod.container("main").to_string();
+    assert!(message.contains(&place) && message.contains("found: no signature"), "{message}");
+    let events = host.cli_ok(&["get", "events", "-o", "json"]);
+    assert!(events.contains("SignatureValidationFailed: imagePolicy.rules[0]"), "{events}");
+    let refused = host.cli(&["image", "pull", &image]);
+    assert!(!refused.status.success());
+    std::fs::write(&config, open).unwrap();
+    host.wait_running("first");
+}

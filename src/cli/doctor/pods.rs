@@ -70,7 +70,15 @@ fn is_on_its_way(status: &str) -> bool {
 
 fn is_about_an_image(status: &str) -> bool {
     let status = status.strip_prefix("Init:").unwrap_or(status);
-    matches!(status, "ErrImagePull" | "ImagePullBackOff" | "ErrImageNeverPull" | "InvalidImageName" | "ImageInspectError")
+    matches!(
+        status,
+        "ErrImagePull"
+            | "SignatureValidationFailed"
+            | "ImagePullBackOff"
+            | "ErrImageNeverPull"
+            | "InvalidImageName"
+            | "ImageInspectError"
+    )
 }
 
 fn image_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a str> {

@@ -29,6 +29,7 @@ pub(super) fn advice(
         ("ErrImagePull" | "ImagePullBackOff", _) => Some(format!(
             "podstead describe pod {name}; check the image name and the registry, or import the image (podstead image import)"
         )),
+        ("SignatureValidationFailed", _) => Some(format!("podstead describe pod {name}; sign the image, or change imagePolicy")),
         ("ErrImageNeverPull", _) => Some("import the image (podstead image import), or change imagePullPolicy".into()),
         ("InvalidImageName", _) => Some(format!("fix the image name in {manifest}")),
         ("HostPortConflict", _) => Some(format!("change hostPort in {manifest}, or stop the program that uses the port")),

@@ -147,6 +147,7 @@ fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>)
         auth_files: if config.default_auth_files { default_auth_files() } else { Vec::new() },
         directories: RegistryDirectories { hosts: Some(config.registries_directory.clone()), ..RegistryDirectories::default() },
         preload: Some(config.preload.clone()),
+        policy: config.image_policy.clone(),
         limits: config.images.limits,
         reserve: config.images.reserve,
         collection: config.images.collection.clone(),

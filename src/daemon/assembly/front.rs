@@ -99,7 +99,7 @@ impl Following {
         let woken = wakers.clone();
         let serve_webhook = move |options| webhook::serve(options, woken.clone(), |_| {});
         stages.start_endless(live::serve(live.clone(), |config| config.webhook.clone(), serve_webhook));
-        stages.start_endless(live::follow(live.clone(), parts.runtime.clone(), told.crash_loop));
+        stages.start_endless(live::follow(live.clone(), parts.runtime.clone(), parts.images.clone(), told.crash_loop));
         Ok(Self { standing, live, labels, writable, wakers })
     }
 }

@@ -8,10 +8,13 @@
 mod archive;
 mod plan;
 
-use super::commit::{CommitError, NewImage, commit, manifest_of_saved};
+use super::commit::{CommitError, NewImage, commit};
 use super::layer::{Bounds, LayerError, StagedLayer};
 use super::layout::{LAYER_RECORD, LayerRecord, Layout};
 use super::limits::{Budget, Exceeded, Limits};
+use super::policy::archive::Found;
+use super::policy::record::Subject;
+use super::policy::{Asker, Gate, Refusal};
 use super::room;
 use super::space::{Space, SpaceError};
 use super::staging::Staging;
@@ -58,6 +61,15 @@ pub(super) enum ImportError {
     /// Its documents about its images.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// The policy refuses an image in it.
+    #[error("its image {name}")]
+    Refused {
+        /// Its reference.
+        name: String,
+        /// The rule, and what was found.
+        #[source]
+        source: Refusal,
+    },
     /// A layer.
     #[error("file {path:?} of the archive")]
     Layer {
@@ -81,21 +93,26 @@ pub(super) struct Imported {
     pub(super) references: Vec<Reference>,
     pub(super) target: Digest,
     pub(super) manifest: Digest,
+    pub(super) signatures: Vec<Subject>,
 }
 
-/// Imports the archive at `path`; blocks.
+/// Imports the archive at `path`, if the policy accepts its images; blocks.
 pub(super) fn import(
     layout: &Layout,
     staging: &Staging,
     limits: &Limits,
     space: &Space,
     path: &Path,
+    gate: &Gate,
 ) -> Result<Vec<Imported>, ImportError> {
     let archive = Archive::open(path)?;
     let first = if archive.is_seekable() { Want::Documents } else { Want::Everything };
     let bounds = |image: Budget| Bounds { limits: *limits, image: Arc::new(image), space: space.clone() };
     let pass = archive.read(&first, staging, &bounds(Budget::of_archive(*limits, usize::MAX)))?;
     let planned = plan::plan(&pass.documents, &super::platform::host())?;
+    let mut found = plan::signatures(&pass.documents);
+    found.add_beside(path);
+    let signatures = planned.iter().map(|image| accept(image, &found, gate)).collect::<Result<Vec<_>, _>>()?;
     for image in &planned {
         let compressed = image.layers.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.size));
         limits.check_compressed(compressed).map_err(|source| too_large(image, source))?;
@@ -124,7 +141,20 @@ pub(super) fn import(
     for image in &planned {
         room::check_whole(limits, taken(image, layout, &staged)).map_err(|source| too_large(image, source))?;
     }
-    planned.into_iter().map(|image| finish(layout, staging, image, &mut staged)).collect()
+    let signed = planned.into_iter().zip(signatures);
+    signed.map(|(image, signatures)| finish(layout, staging, image, signatures, &mut staged)).collect()
+}
+
+/// The signatures of an image, which suffice for each of its references.
+fn accept(image: &PlannedImage, found: &Found, gate: &Gate) -> Result<Vec<Subject>, ImportError> {
+    let subjects = found.subjects(image.indexes.iter().chain([&image.manifest]).map(Vec::as_slice));
+    for reference in &image.references {
+        let refused = |source| ImportError::Refused { name: reference.to_string(), source };
+        if let Some(wanted) = gate.wanted(reference, Asker::Archive).map_err(refused)? {
+            wanted.judge_stored(&subjects, &found.problems).map_err(refused)?;
+        }
+    }
+    Ok(subjects)
 }
 
 fn too_large(image: &PlannedImage, source: Exceeded) -> ImportError {
@@ -174,13 +204,10 @@ fn finish(
     layout: &Layout,
     staging: &Staging,
     image: PlannedImage,
+    signatures: Vec<Subject>,
     staged: &mut BTreeMap<Digest, StagedLayer>,
 ) -> Result<Imported, ImportError> {
-    let PlannedImage { references, target, manifest, config, layers } = image;
-    let manifest = match manifest {
-        Some(manifest) => manifest,
-        None => manifest_of_saved(&config, &layers.iter().map(|layer| (layer.diff_id, layer.size)).collect::<Vec<_>>())?,
-    };
+    let PlannedImage { references, target, indexes: _, manifest, config, layers } = image;
     let mut own = BTreeMap::new();
     for layer in layers {
         let Some(staged) = staged.remove(&layer.chain) else { continue };
@@ -191,6 +218,6 @@ fn finish(
         }
         own.insert(layer.chain, staged);
     }
-    let digest = commit(layout, staging, NewImage { manifest, config, staged: own })?;
-    Ok(Imported { references, target: target.unwrap_or(digest), manifest: digest })
+    let digest = commit(layout, staging, NewImage { manifest, config, signatures: Vec::new(), staged: own })?;
+    Ok(Imported { references, target: target.unwrap_or(digest), manifest: digest, signatures })
 }

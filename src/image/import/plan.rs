@@ -1,7 +1,8 @@
 //! From the documents of an archive to the images in it. **Pure**.
 
-use super::super::document::{Configuration, Descriptor, DocumentError, Manifest, Platform, parse_saved};
+use super::super::document::{Configuration, Descriptor, DocumentError, ImageManifest, Manifest, Platform, parse_saved};
 use super::super::platform;
+use super::super::policy::archive::{Found, is_signature};
 use super::archive::Documents;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
@@ -13,8 +14,10 @@ pub(super) struct PlannedImage {
     pub(super) references: Vec<Reference>,
     /// Target of the references according to the archive; `None`: the manifest.
     pub(super) target: Option<Digest>,
-    /// `None` if the archive has none.
-    pub(super) manifest: Option<Vec<u8>>,
+    /// Indexes of the archive that lead to the manifest, the outermost first.
+    pub(super) indexes: Vec<Vec<u8>>,
+    /// As in the archive, or made for an image without one.
+    pub(super) manifest: Vec<u8>,
     pub(super) config: Vec<u8>,
     pub(super) layers: Vec<PlannedLayer>,
 }
@@ -64,6 +67,9 @@ pub(crate) enum PlanError {
         #[source]
         source: DocumentError,
     },
+    /// The manifest of an image that has none.
+    #[error("write a manifest")]
+    Manifest(#[source] serde_json::Error),
     /// Not for this host.
     #[error("its image {name} is for {offered}, but this host is {host}")]
     Platform {
@@ -88,6 +94,16 @@ pub(super) fn plan(documents: &Documents, host: &Platform) -> Result<Vec<Planned
     }
 }
 
+/// All signature documents of the archive.
+pub(super) fn signatures(documents: &Documents) -> Found {
+    let mut found = Found::default();
+    let index = documents.files.get("index.json").map(|index| Manifest::parse(index));
+    if let Some(Ok(Manifest::Index(entries))) = index {
+        found.add_layout(&entries, |digest| blob(documents, digest).ok());
+    }
+    found
+}
+
 fn from_layout(documents: &Documents, index: &[u8], host: &Platform) -> Result<Vec<PlannedImage>, PlanError> {
     let document = |source| PlanError::Document { path: "index.json".into(), source };
     let Manifest::Index(entries) = Manifest::parse(index).map_err(document)? else {
@@ -95,7 +111,9 @@ fn from_layout(documents: &Documents, index: &[u8], host: &Platform) -> Result<V
     };
     let mut by_name: BTreeMap<Reference, Vec<Descriptor>> = BTreeMap::new();
     let mut useless = Vec::new();
-    for entry in entries {
+    // Beside its image, a signature may have a name of its own.
+    let is_image = |entry: &Descriptor| !blob(documents, entry.digest).is_ok_and(is_signature);
+    for entry in entries.into_iter().filter(is_image) {
         match name_of(&entry)? {
             Ok(reference) => by_name.entry(reference).or_default().push(entry),
             Err(name) => useless.extend(name),
@@ -134,11 +152,13 @@ fn layout_image(
     };
     let mut bytes = blob(documents, named.digest)?;
     let mut digest = named.digest;
+    let mut indexes = Vec::new();
     let document = |digest: Digest| move |source| PlanError::Document { path: blob_path(digest), source };
     // Indexes in indexes: no deeper than anybody nests them.
     for _ in 0..4 {
         match Manifest::parse(bytes).map_err(document(digest))? {
             Manifest::Index(entries) => {
+                indexes.push(bytes.to_vec());
                 digest = platform::choose(&entries, host).map_err(document(digest))?.digest;
                 bytes = blob(documents, digest)?;
             }
@@ -155,10 +175,11 @@ fn layout_image(
                     blob: Some(layer.digest),
                     size: layer.size,
                 });
-                let (manifest, config) = (Some(bytes.to_vec()), config.to_vec());
+                let (manifest, config) = (bytes.to_vec(), config.to_vec());
                 return Ok(PlannedImage {
                     references: vec![reference],
                     target: Some(named.digest),
+                    indexes,
                     manifest,
                     config,
                     layers: layers.collect(),
@@ -189,8 +210,10 @@ fn from_saved(documents: &Documents, saved: &[u8], host: &Platform) -> Result<Ve
             let size = *documents.sizes.get(&path).ok_or_else(|| PlanError::Missing(path.clone()))?;
             Ok(PlannedLayer { path, chain, diff_id: *diff_id, blob: None, size })
         };
-        let layers = image.layers.iter().zip(diff_ids).map(layer).collect::<Result<_, PlanError>>()?;
-        images.push(PlannedImage { references, target: None, manifest: None, config: config.clone(), layers });
+        let layers = image.layers.iter().zip(diff_ids).map(layer).collect::<Result<Vec<_>, PlanError>>()?;
+        let sizes: Vec<(Digest, u64)> = layers.iter().map(|layer| (layer.diff_id, layer.size)).collect();
+        let manifest = serde_json::to_vec(&ImageManifest::of_saved(config, &sizes)).map_err(PlanError::Manifest)?;
+        images.push(PlannedImage { references, target: None, indexes: Vec::new(), manifest, config: config.clone(), layers });
     }
     match images.is_empty() {
         true => Err(PlanError::NoName("manifest.json has no RepoTags; save it by name, not by ID".into())),
@@ -298,7 +321,7 @@ mod tests {
         let inner = layout.blob(format!(r#"{{"schemaVersion":2,"manifests":[{}]}}"#, entries.join(",")));
         let images = layout.index(&[named(&inner, CONTAINERD, "x/y:1")]).unwrap();
         assert_eq!(images[0].layers[0].diff_id, Digest::of(b"amd64"));
-        assert_ne!(images[0].target, Some(Digest::of(images[0].manifest.as_deref().unwrap())), "the target is the index");
+        assert_ne!(images[0].target, Some(Digest::of(&images[0].manifest)), "the target is the index");
     }
 
     #[test]

@@ -143,6 +143,17 @@ impl Registries {
         }
     }
 
+    async fn list(&self, reference: &Reference, route: &Route) -> Result<Option<Bytes>, RegistryError> {
+        let host = self.host(&route.endpoint)?;
+        let path = format!("{}/referrers/{}", reference.repository(), reference.selector());
+        match host.send(reference, &route.who, Method::GET, &path, Part::Document).await {
+            Ok(response) => host.body(response, MANIFEST_MAX).await.map(Some),
+            // Some registries do not know the path at all.
+            Err(RegistryError::NotFound { .. } | RegistryError::Status { code: 400 | 405 | 501, .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn stream(&self, reference: &Reference, route: &Route, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError> {
         let host = self.host(&route.endpoint)?;
         let path = format!("{}/blobs/{digest}", reference.repository());
@@ -203,6 +214,10 @@ impl Registry for Registries {
 
     async fn manifest(&self, reference: &Reference, route: &Route) -> Result<Bytes, RegistryError> {
         self.noted(route, self.document(reference, route).await)
+    }
+
+    async fn referrers(&self, reference: &Reference, route: &Route) -> Result<Option<Bytes>, RegistryError> {
+        self.noted(route, self.list(reference, route).await)
     }
 
     async fn blob(&self, reference: &Reference, route: &Route, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError> {

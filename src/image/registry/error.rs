@@ -237,6 +237,25 @@ impl RegistryError {
         }
     }
 
+    /// The registry has answered that it does not have the content, or does not give it, or has given nonsense.
+    pub(crate) fn is_denial(&self) -> bool {
+        matches!(
+            self.decisive(),
+            Self::NotFound { .. }
+                | Self::Denied { .. }
+                | Self::Unauthorized { .. }
+                | Self::Digest { .. }
+                | Self::TooLarge { .. }
+                | Self::Protocol { .. }
+                | Self::Status { code: 400..=407 | 409..=499, .. }
+        )
+    }
+
+    /// The registry has answered that it does not have the content.
+    pub(crate) fn is_absence(&self) -> bool {
+        matches!(self.decisive(), Self::NotFound { .. })
+    }
+
     /// The registry itself has not answered, or something else has: an image that is present may be used.
     pub(crate) fn is_unreachable(&self) -> bool {
         match self {

@@ -110,6 +110,9 @@ pub(super) trait Registry: fmt::Debug + Send + Sync + 'static {
     /// The index or manifest itself.
     async fn manifest(&self, reference: &Reference, route: &Route) -> Result<Bytes, RegistryError>;
 
+    /// The list of what refers to the reference's digest; `None` from a registry without such lists.
+    async fn referrers(&self, reference: &Reference, route: &Route) -> Result<Option<Bytes>, RegistryError>;
+
     /// A blob of the reference's repository from `offset` on.
     async fn blob(&self, reference: &Reference, route: &Route, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError>;
 

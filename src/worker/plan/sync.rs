@@ -372,8 +372,9 @@ impl<'a> SyncPlan<'a> {
     }
 
     fn wait_for_image(&mut self, next: &Next<'_>, failure: &Failure, reference: &str) {
-        if failure.reason == reason::ERR_IMAGE_PULL && failure.count > 1 {
-            let message = format!("Back-off pulling image \"{}\": {}: {}", reference, reason::ERR_IMAGE_PULL, failure.message);
+        let is_backed_off = [reason::ERR_IMAGE_PULL, reason::SIGNATURE_VALIDATION_FAILED].contains(&failure.reason);
+        if is_backed_off && failure.count > 1 {
+            let message = format!("Back-off pulling image \"{}\": {}: {}", reference, failure.reason, failure.message);
             self.wait(next, reason::IMAGE_PULL_BACK_OFF, message);
         } else {
             self.wait(next, failure.reason, failure.message.clone());

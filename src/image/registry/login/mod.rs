@@ -70,6 +70,11 @@ pub fn default_auth_files() -> Vec<PathBuf> {
     credential.into_iter().chain(usual.map(PathBuf::from)).collect()
 }
 
+/// Content of a file that must be root's and writable by nobody else; `None` if there is none.
+pub(crate) fn guarded_file(path: &Path) -> Result<Option<Vec<u8>>, String> {
+    file::read(path, true)
+}
+
 impl Logins {
     /// `files` in order of precedence; `helpers` are the directories of credential helpers.
     pub(crate) fn new(files: &[PathBuf], helpers: Vec<PathBuf>) -> Self {
