@@ -185,24 +185,14 @@ pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Qu
         Route::Healthz => respond::text("ok"),
         Route::Readyz => own::readyz(backend),
         Route::Metrics(page) => metrics::page(backend, page).await,
-        Route::Version => respond::json(&discovery::version()),
-        Route::MetricsGroup => respond::json(&discovery::metrics_group()),
-        Route::MetricsResources => respond::json(&discovery::metrics_resources()),
         Route::PodMetrics(namespace) => metrics::api::list_pods(backend, namespace.as_deref(), query).await,
         Route::PodMetric(path) => metrics::api::get_pod(backend, &path).await,
         Route::NodeMetrics => metrics::api::list_nodes(backend).await,
         Route::NodeMetric(name) => metrics::api::get_node(backend, &name).await,
-        Route::OpenApi3 => openapi::index(),
-        Route::OpenApi3Document(path) => openapi::third(&path),
         Route::Namespaces => list_or_watch(backend, looked_up(LookedUpKind::Namespace), None, query, form).await,
         Route::Namespace(PodPath { name, .. }) => get_global(backend, looked_up(LookedUpKind::Namespace), name, form).await,
         Route::Nodes => list_or_watch(backend, looked_up(LookedUpKind::Node), None, query, form).await,
         Route::Node(name) => get_global(backend, looked_up(LookedUpKind::Node), name, form).await,
-        Route::OwnGroup => respond::json(&discovery::own_group()),
-        Route::WorkloadGroup(group) => respond::json(&discovery::workload_group(group)),
-        Route::WorkloadResources(group) => respond::json(&discovery::workload_resources(group)),
-        Route::CoreResources => respond::json(&discovery::core_resources()),
-        Route::OwnResources => respond::json(&discovery::own_resources()),
         Route::Pods(namespace) => list_or_watch(backend, pods, namespace, query, form).await,
         Route::Pod(pod) => collection::get(&*pods, &*pods.find(&pod)?, form, (backend.now)()),
         Route::PodLog(pod) => log::log(backend, &*pods.find(&pod)?, query).await,
@@ -221,10 +211,6 @@ pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Qu
             let served = served(kind);
             collection::get(&*served, &*served.find(&path)?, form, (backend.now)())
         }
-        Route::NetworkingGroup => respond::json(&discovery::networking_group()),
-        Route::NetworkingResources => respond::json(&discovery::networking_resources()),
-        Route::DiscoveryGroup => respond::json(&discovery::slice_group()),
-        Route::DiscoveryResources => respond::json(&discovery::slice_resources()),
         Route::Claims(namespace) if query.flag("measure")? => claims::list_measured(backend, namespace.as_deref()).await,
         Route::Claims(namespace) => list_or_watch(backend, looked_up(LookedUpKind::Claim), namespace, query, form).await,
         Route::Claim(path) if query.flag("measure")? => claims::get_measured(backend, path).await,
@@ -246,30 +232,30 @@ pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Qu
             images.refresh().await?;
             images::list(backend, images.journal().version()).await
         }
-        // Answered where the headers are.
-        Route::CoreVersions
-        | Route::Groups
-        | Route::OpenApi2
-        | Route::PodExec(_)
-        | Route::PodAttach(_)
-        | Route::PodPortForward(_)
-        | Route::PodEviction(_)
-        | Route::CronJobRun(_)
-        | Route::PodCommand(..)
-        | Route::Review(..)
-        | Route::Credentials
-        | Route::Access
-        | Route::ClaimPrune(_)
-        | Route::SourcePrune(_)
-        | Route::SourceRollback(_)
-        | Route::SourceSuspend(_)
-        | Route::SourceResume(_)
-        | Route::SourceSync(_)
-        | Route::ImagePull
-        | Route::ImageImport
-        | Route::ImagePrune
-        | Route::ImagePin => Err(unserved::not_allowed(&Method::GET, path)),
+        // Orders, and what is answered where the headers are.
+        route => document(&route).unwrap_or_else(|| Err(unserved::not_allowed(&Method::GET, path))),
     }
+}
+
+/// Answers a GET of a document about the API; `None` for all else.
+fn document(route: &Route) -> Option<Answer> {
+    Some(match route {
+        Route::Version => respond::json(&discovery::version()),
+        Route::CoreResources => respond::json(&discovery::core_resources()),
+        Route::OwnGroup => respond::json(&discovery::own_group()),
+        Route::OwnResources => respond::json(&discovery::own_resources()),
+        Route::WorkloadGroup(group) => respond::json(&discovery::workload_group(*group)),
+        Route::WorkloadResources(group) => respond::json(&discovery::workload_resources(*group)),
+        Route::MetricsGroup => respond::json(&discovery::metrics_group()),
+        Route::MetricsResources => respond::json(&discovery::metrics_resources()),
+        Route::DiscoveryGroup => respond::json(&discovery::slice_group()),
+        Route::DiscoveryResources => respond::json(&discovery::slice_resources()),
+        Route::NetworkingGroup => respond::json(&discovery::networking_group()),
+        Route::NetworkingResources => respond::json(&discovery::networking_resources()),
+        Route::OpenApi3 => openapi::index(),
+        Route::OpenApi3Document(path) => openapi::third(path),
+        _ => return None,
+    })
 }
 
 /// The content type of a body; empty without one.

@@ -3,6 +3,7 @@
 use crate::resource::workload_resource;
 use crate::route::{METRICS_GROUP, OWN_GROUP, PodPath, Route};
 use hyper::Method;
+use podstead_workload::object::WorkloadKind;
 
 /// A verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +127,12 @@ fn of<'a>(namespace: Option<&'a String>) -> Place<'a> {
     namespace.map_or(Place::All, |namespace| Place::In(namespace))
 }
 
+fn of_workload<'a>(kind: WorkloadKind, subresource: &'a str, place: Place<'a>) -> (&'a str, &'a str, &'a str, Place<'a>) {
+    let names = workload_resource(kind);
+    (names.group, names.plural, subresource, place)
+}
+
+/// API group, resource, subresource and place of a route.
 fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
     match route {
         Route::Healthz
@@ -166,18 +173,9 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         Route::PodAttach(path) => ("", "pods", "attach", Place::Named(path)),
         Route::PodPortForward(path) => ("", "pods", "portforward", Place::Named(path)),
         Route::PodEviction(path) => ("", "pods", "eviction", Place::Named(path)),
-        Route::Workloads(kind, namespace) => {
-            let names = workload_resource(*kind);
-            (names.group, names.plural, "", of(namespace.as_ref()))
-        }
-        Route::Workload(kind, path) => {
-            let names = workload_resource(*kind);
-            (names.group, names.plural, "", Place::Named(path))
-        }
-        Route::WorkloadScale(kind, path) => {
-            let names = workload_resource(*kind);
-            (names.group, names.plural, "scale", Place::Named(path))
-        }
+        Route::Workloads(kind, namespace) => of_workload(*kind, "", of(namespace.as_ref())),
+        Route::Workload(kind, path) => of_workload(*kind, "", Place::Named(path)),
+        Route::WorkloadScale(kind, path) => of_workload(*kind, "scale", Place::Named(path)),
         Route::CronJobRun(path) => (OWN_GROUP, "cronjobs", "run", Place::Named(path)),
         Route::Events(namespace) => ("", "events", "", of(namespace.as_ref())),
         Route::Objects(kind, namespace) => (kind.group(), kind.plural(), "", of(namespace.as_ref())),
