@@ -14,8 +14,8 @@ use super::services::Served;
 use super::table::IncludeObject;
 use super::workloads::{self, Workloads};
 use super::{
-    Backend, claims, control, credentials, discovery, exec, forward, images, log, metrics, openapi, own, reviews, revisions, sync,
-    unserved, write,
+    Backend, claims, control, credentials, discovery, exec, forward, images, log, metrics, openapi, own, page, reviews, revisions,
+    sync, unserved, write,
 };
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, header};
@@ -219,6 +219,7 @@ pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Qu
         Route::Object(kind, path) => get_fresh(backend, looked_up(kind), &path, form).await,
         Route::Daemon => own::daemon(backend),
         Route::Disk => metrics::disk::disk(backend).await,
+        Route::Page => page::page(backend).await,
         Route::Sources => list_or_watch(backend, looked_up(LookedUpKind::Source), None, query, form).await,
         Route::Source(name) => get_global(backend, looked_up(LookedUpKind::Source), name, form).await,
         Route::SourceHistory(name) => revisions::history(backend, &name).await,

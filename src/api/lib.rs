@@ -27,6 +27,7 @@ mod nodes;
 mod objects;
 mod openapi;
 mod own;
+mod page;
 mod pods;
 pub mod published;
 mod published_objects;

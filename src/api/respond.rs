@@ -6,6 +6,7 @@ use futures_util::Stream;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
+use hyper::header::HeaderValue;
 use hyper::{Response, StatusCode, header};
 use serde::Serialize;
 use std::convert::Infallible;
@@ -18,6 +19,7 @@ pub(super) type Answer = Result<Response<Body>, ApiFailure>;
 
 const JSON: &str = "application/json";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 fn with_body(code: StatusCode, content_type: &'static str, body: Body) -> Response<Body> {
@@ -63,6 +65,23 @@ pub(super) fn json_stream(pieces: impl Stream<Item = Bytes> + Send + 'static) ->
 /// 200 with text.
 pub(super) fn text(text: impl Into<Bytes>) -> Answer {
     Ok(with_body(StatusCode::OK, TEXT, whole(text)))
+}
+
+/// 200 with a page for a browser, which must do with it what `policy` allows and keep no copy.
+pub(super) fn page(html: String, policy: &str) -> Answer {
+    let mut response = with_body(StatusCode::OK, HTML, whole(html));
+    let policy = HeaderValue::from_str(policy).map_err(|error| ApiFailure::internal(format!("encode the policy: {error}")))?;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    for (name, value) in [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    Ok(response)
 }
 
 /// 200 with metrics in Prometheus' text format.

@@ -118,6 +118,8 @@ pub(super) enum Route {
     Daemon,
     /// Disk space of pods.
     Disk,
+    /// The status page for a browser.
+    Page,
     /// All sources.
     Sources,
     /// One source.
@@ -358,6 +360,7 @@ impl Route {
             ["access"] => Some(Self::Access),
             ["daemon"] => Some(Self::Daemon),
             ["disk"] => Some(Self::Disk),
+            ["page"] => Some(Self::Page),
             ["sources"] => Some(Self::Sources),
             ["sources", name] => Some(Self::Source(name.to_owned())),
             ["sources", name, "prune"] => Some(Self::SourcePrune(name.to_owned())),

@@ -25,6 +25,7 @@ mod logs;
 mod network;
 mod object_type;
 mod output;
+mod page;
 mod plan;
 mod pod_name;
 mod pod_orders;
@@ -105,6 +106,8 @@ enum ColorChoice {
 enum Command {
     /// Show the status of this host, its problems and how to fix them
     Status(status::StatusArgs),
+    /// Show the status of this host as a page for a browser
+    Page(page::PageArgs),
     /// Check this host for problems and show how to fix them
     Doctor(doctor::DoctorArgs),
     /// Show pods, events, sources, images and other objects
@@ -197,6 +200,7 @@ pub fn main() -> ExitCode {
     let command = cli.command.unwrap_or_else(|| Command::Status(status::StatusArgs::default()));
     let result = match command {
         Command::Status(args) => status::run(&args, &context),
+        Command::Page(args) => page::run(&args, &context),
         Command::Doctor(args) => doctor::run(&args, &context),
         Command::Get(args) => get::run(&args, &context),
         Command::Describe(args) => describe::run(&args, &context),

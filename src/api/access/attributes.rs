@@ -187,6 +187,7 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         Route::ClaimPrune(path) => (OWN_GROUP, "persistentvolumeclaims", "prune", Place::Named(path)),
         Route::Daemon => (OWN_GROUP, "daemon", "", Place::Global("daemon")),
         Route::Disk => (OWN_GROUP, "disk", "", Place::Global("disk")),
+        Route::Page => (OWN_GROUP, "page", "", Place::Global("page")),
         Route::Review(review, _) => (review.group(), review.plural(), "", Place::All),
         Route::Credentials => (OWN_GROUP, "credentials", "", Place::All),
         Route::Access => (OWN_GROUP, "access", "", Place::Global("access")),

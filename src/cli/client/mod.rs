@@ -127,6 +127,12 @@ impl Client {
         serde_json::from_slice(&bytes).map_err(|source| ClientError::NotUnderstood { source })
     }
 
+    /// GET of a document as it is, with its headers.
+    pub(super) async fn get_whole(&self, target: Target) -> Result<Response<Bytes>, ClientError> {
+        let (head, body) = self.send(Method::GET, target, None).await?.into_parts();
+        Ok(Response::from_parts(head, Self::whole(Response::new(body)).await?))
+    }
+
     /// GET of a text, or of JSON documents line by line.
     pub(super) async fn get_lines(&self, target: Target) -> Result<Lines, ClientError> {
         Ok(Lines::new(self.send(Method::GET, target, None).await?.into_body()))

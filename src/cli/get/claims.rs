@@ -1,10 +1,10 @@
 //! `podstead get persistentvolumeclaims`, which is also `podstead volume ls`.
 
 use super::OutputArgs;
+use super::rows::{RowPrinter, Rows, Wanted};
 use crate::client::{Client, ClientError, Target};
-use crate::output::say_nothing_found;
 use crate::pods::{NamespaceArgs, ServedList, collection};
-use crate::table::{Cell, Style, Table};
+use crate::table::{Cell, Style};
 use clap::Args;
 use jiff::Timestamp;
 use podstead_api::published::SOURCE_ANNOTATION;
@@ -12,8 +12,9 @@ use podstead_api::show::{age_since, human_size};
 use podstead_api::{USED_BY_ANNOTATION, USED_BYTES_ANNOTATION};
 use podstead_pod::claims::RECLAIM_POLICY_ANNOTATION;
 use serde_json::Value;
-use std::io;
 use std::process::ExitCode;
+
+const PLURAL: &str = "persistentvolumeclaims";
 
 /// Arguments.
 #[derive(Debug, Args)]
@@ -24,6 +25,9 @@ pub(crate) struct ClaimsArgs {
     namespaces: NamespaceArgs,
     #[command(flatten)]
     output: OutputArgs,
+    /// After listing, watch for changes; sizes are measured when listing
+    #[arg(short, long)]
+    watch: bool,
 }
 
 /// A claim as served.
@@ -74,33 +78,39 @@ pub(crate) async fn ask(client: &Client, namespace: Option<&str>) -> Result<Vec<
 }
 
 pub(crate) async fn run(args: &ClaimsArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
-    let namespace = args.namespaces.namespace.as_deref();
-    let items = match &args.name {
-        Some(name) => {
-            let target = Target::new("/api/v1/namespaces", &[namespace.unwrap_or("default"), "persistentvolumeclaims", name]);
-            vec![ServedClaim(client.get(target.with_flag("measure", true)).await?)]
-        }
-        None => ask(client, namespace).await?,
-    };
-    let mut out = io::stdout().lock();
-    let format = &args.output.output;
-    if !format.is_table() {
-        let values: Vec<Value> = items.into_iter().map(|claim| claim.0).collect();
-        args.output.writer().write(&mut out, "persistentvolumeclaim", &values, args.name.is_some())?;
-    } else if items.is_empty() {
-        say_nothing_found(namespace)?;
-    } else {
-        let mut headings = vec!["NAMESPACE", "NAME", "STATUS", "CAPACITY", "USED", "USED BY", "AGE"];
-        if format.is_wide() {
-            headings.extend(["ACCESS MODES", "RECLAIM POLICY", "SOURCE"]);
-        }
-        let table = Table::new(headings, color);
-        let mut table = if args.output.no_headers { table.without_headings() } else { table };
-        let now = Timestamp::now();
-        let rows: Vec<_> = items.iter().map(|claim| row(claim, format.is_wide(), now)).collect();
-        table.write(&mut out, &rows)?;
+    let named = args.name.as_deref();
+    // A name is one of the namespace "default" unless another one is given.
+    let namespace = args.namespaces.namespace.as_deref().or(named.map(|_| "default"));
+    let place = |name| Target::new("/api/v1/namespaces", &[namespace.unwrap_or_default(), PLURAL, name]);
+    let named = named.map(|name| (name, place(name).with_flag("measure", true)));
+    let wanted = Wanted { collection: collection(PLURAL, namespace), named, watch: args.watch };
+    // The version first: a change while sizes are measured is told by the watch.
+    let mut listed = wanted.list(client).await?;
+    if args.name.is_none() {
+        listed.items = ask(client, namespace).await?.into_iter().map(|claim| claim.0).collect();
     }
-    Ok(ExitCode::SUCCESS)
+    let is_wide = args.output.output.is_wide();
+    let mut headings = vec!["NAMESPACE", "NAME", "STATUS", "CAPACITY", "USED", "USED BY", "AGE"];
+    if is_wide {
+        headings.extend(["ACCESS MODES", "RECLAIM POLICY", "SOURCE"]);
+    }
+    let printer = RowPrinter::new(ClaimRows { is_wide }, headings, &args.output, color);
+    printer.run(&wanted, listed, args.namespaces.namespace.as_deref(), client).await
+}
+
+#[derive(Debug)]
+struct ClaimRows {
+    is_wide: bool,
+}
+
+impl Rows for ClaimRows {
+    fn kind(&self) -> &'static str {
+        "persistentvolumeclaim"
+    }
+
+    fn rows(&self, object: &Value) -> Result<Vec<Vec<Cell>>, ClientError> {
+        Ok(vec![row(&ServedClaim(object.clone()), self.is_wide, Timestamp::now())])
+    }
 }
 
 fn row(claim: &ServedClaim, wide: bool, now: Timestamp) -> Vec<Cell> {

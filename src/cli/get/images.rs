@@ -2,8 +2,10 @@
 
 use super::OutputArgs;
 use crate::client::{Client, ClientError, OWN, Target};
-use crate::output::{OutputFormat, say_nothing_found};
+use crate::output::{ObjectWriter, OutputFormat, say_nothing_found};
+use crate::pods::ServedListMetadata;
 use crate::table::{Cell, Table};
+use crate::watch::{WatchEvent, watch};
 use clap::Args;
 use jiff::Timestamp;
 use podstead_api::show::{age_since, human_size, short_digest};
@@ -19,6 +21,9 @@ use std::process::ExitCode;
 pub(crate) struct ImagesArgs {
     #[command(flatten)]
     output: OutputArgs,
+    /// After listing, watch for changes
+    #[arg(short, long)]
+    watch: bool,
 }
 
 /// An image as served.
@@ -38,6 +43,8 @@ pub(crate) struct ServedImage {
 struct ServedImages {
     items: Vec<Value>,
     usage: ImageUsage,
+    #[serde(default)]
+    metadata: ServedListMetadata,
 }
 
 #[derive(Debug, Deserialize)]
@@ -47,29 +54,56 @@ struct ServedImageMetadata {
 }
 
 pub(crate) async fn run(args: &ImagesArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
-    let ServedImages { items, usage } = client.get(Target::new(OWN, &["images"])).await?;
-    let format = &args.output.output;
-    let mut out = io::stdout().lock();
-    match format {
-        OutputFormat::Structured(_) => args.output.writer().write(&mut out, "image", &items, false)?,
-        OutputFormat::Name => {
-            let references = items.iter().filter_map(|item| item["references"].as_array()).flatten().filter_map(Value::as_str);
-            for reference in references {
-                writeln!(out, "{reference}")?;
+    let target = || Target::new(OWN, &["images"]);
+    let ServedImages { items, usage, metadata } = client.get(target()).await?;
+    let table = Table::new(vec!["IMAGE", "DIGEST", "SIZE", "UNIQUE", "PINNED", "AGE"], color);
+    let table = if args.output.no_headers { table.without_headings() } else { table };
+    let mut printer = Printer { format: &args.output.output, writer: args.output.writer(), table };
+    if args.output.output.is_table() && items.is_empty() && !args.watch {
+        say_nothing_found(None)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    printer.print(items, false)?;
+    if args.output.output.is_table() {
+        // Beside the table, for whoever counts its lines. A closed stderr is not an error.
+        writeln!(io::stderr(), "{}", total(&usage)).ok();
+    }
+    if args.watch {
+        let mut events = watch(client, target(), &metadata.resource_version).await?;
+        loop {
+            match events.next().await? {
+                WatchEvent::Changed(object) | WatchEvent::Deleted(object) => printer.print(vec![object], true)?,
             }
-        }
-        OutputFormat::Table | OutputFormat::Wide if items.is_empty() => say_nothing_found(None)?,
-        OutputFormat::Table | OutputFormat::Wide => {
-            let typed: Result<Vec<ServedImage>, _> = items.into_iter().map(serde_json::from_value).collect();
-            let typed = typed.map_err(|source| ClientError::NotUnderstood { source })?;
-            let table = Table::new(vec!["IMAGE", "DIGEST", "SIZE", "UNIQUE", "PINNED", "AGE"], color);
-            let mut table = if args.output.no_headers { table.without_headings() } else { table };
-            table.write(&mut out, &rows(&typed, format.is_wide(), Timestamp::now()))?;
-            // Beside the table, for whoever counts its lines. A closed stderr is not an error.
-            writeln!(io::stderr(), "{}", total(&usage)).ok();
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+struct Printer<'a> {
+    format: &'a OutputFormat,
+    writer: ObjectWriter,
+    table: Table,
+}
+
+impl Printer<'_> {
+    fn print(&mut self, items: Vec<Value>, single: bool) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        match self.format {
+            OutputFormat::Structured(_) => self.writer.write(&mut out, "image", &items, single)?,
+            OutputFormat::Name => {
+                let references = items.iter().filter_map(|item| item["references"].as_array()).flatten().filter_map(Value::as_str);
+                for reference in references {
+                    writeln!(out, "{reference}")?;
+                }
+            }
+            OutputFormat::Table | OutputFormat::Wide => {
+                let typed: Result<Vec<ServedImage>, _> = items.into_iter().map(serde_json::from_value).collect();
+                let typed = typed.map_err(|source| ClientError::NotUnderstood { source })?;
+                self.table.write(&mut out, &rows(&typed, self.format.is_wide(), Timestamp::now()))?;
+            }
+        }
+        Ok(out.flush()?)
+    }
 }
 
 /// States the space of all images: layers that several have count once.

@@ -6,6 +6,7 @@ mod images;
 mod listed;
 mod objects;
 mod pods;
+mod rows;
 mod server_table;
 mod services;
 mod sources;

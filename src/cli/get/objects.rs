@@ -1,15 +1,14 @@
 //! `podstead get configmaps` and `podstead get secrets`.
 
 use super::OutputArgs;
-use crate::client::{Client, Target};
-use crate::output::say_nothing_found;
-use crate::pods::{NamespaceArgs, ServedList, collection};
-use crate::table::{Cell, Table};
+use super::rows::{RowPrinter, Rows, Wanted};
+use crate::client::{Client, ClientError, Target};
+use crate::pods::{NamespaceArgs, collection};
+use crate::table::Cell;
 use clap::Args;
 use podstead_api::KEYS_ANNOTATION;
 use podstead_api::published::SOURCE_ANNOTATION;
 use serde_json::Value;
-use std::io;
 use std::process::ExitCode;
 
 /// Arguments.
@@ -21,6 +20,9 @@ pub(crate) struct ObjectsArgs {
     namespaces: NamespaceArgs,
     #[command(flatten)]
     output: OutputArgs,
+    /// After listing, watch for changes
+    #[arg(short, long)]
+    watch: bool,
 }
 
 /// Kind of object to list.
@@ -31,41 +33,46 @@ pub(super) enum Plural {
 }
 
 pub(super) async fn run(args: &ObjectsArgs, plural: Plural, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
-    let (path, singular) = match plural {
-        Plural::ConfigMaps => ("configmaps", "configmap"),
-        Plural::Secrets => ("secrets", "secret"),
+    let path = match plural {
+        Plural::ConfigMaps => "configmaps",
+        Plural::Secrets => "secrets",
     };
-    let namespace = args.namespaces.namespace.as_deref();
-    let items: Vec<Value> = match &args.name {
-        Some(name) => {
-            let target = Target::new("/api/v1/namespaces", &[namespace.unwrap_or("default"), path, name]);
-            vec![client.get(target).await?]
-        }
-        None => client.get::<ServedList>(collection(path, namespace)).await?.items,
-    };
-    let mut out = io::stdout().lock();
-    let format = &args.output.output;
-    if !format.is_table() {
-        args.output.writer().write(&mut out, singular, &items, args.name.is_some())?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if items.is_empty() {
-        say_nothing_found(namespace)?;
-        return Ok(ExitCode::SUCCESS);
-    }
+    let named = args.name.as_deref();
+    // A name is one of the namespace "default" unless another one is given.
+    let namespace = args.namespaces.namespace.as_deref().or(named.map(|_| "default"));
+    let place = |name| Target::new("/api/v1/namespaces", &[namespace.unwrap_or_default(), path, name]);
+    let named = named.map(|name| (name, place(name)));
+    let wanted = Wanted { collection: collection(path, namespace), named, watch: args.watch };
+    let is_wide = args.output.output.is_wide();
     let mut headings = vec!["NAMESPACE", "NAME"];
     headings.extend(match plural {
         Plural::ConfigMaps => &["DATA", "SOURCE"][..],
         Plural::Secrets => &["TYPE", "DATA", "SOURCE"],
     });
-    if format.is_wide() {
+    if is_wide {
         headings.push("KEYS");
     }
-    let table = Table::new(headings, color);
-    let mut table = if args.output.no_headers { table.without_headings() } else { table };
-    let rows: Vec<_> = items.iter().map(|item| row(item, plural, format.is_wide())).collect();
-    table.write(&mut out, &rows)?;
-    Ok(ExitCode::SUCCESS)
+    let printer = RowPrinter::new(ObjectRows { plural, is_wide }, headings, &args.output, color);
+    printer.run(&wanted, wanted.list(client).await?, args.namespaces.namespace.as_deref(), client).await
+}
+
+#[derive(Debug)]
+struct ObjectRows {
+    plural: Plural,
+    is_wide: bool,
+}
+
+impl Rows for ObjectRows {
+    fn kind(&self) -> &'static str {
+        match self.plural {
+            Plural::ConfigMaps => "configmap",
+            Plural::Secrets => "secret",
+        }
+    }
+
+    fn rows(&self, object: &Value) -> Result<Vec<Vec<Cell>>, ClientError> {
+        Ok(vec![row(object, self.plural, self.is_wide)])
+    }
 }
 
 fn row(item: &Value, plural: Plural, wide: bool) -> Vec<Cell> {

@@ -1,14 +1,13 @@
 //! `podstead get services` and `podstead get endpointslices`.
 
 use super::OutputArgs;
-use crate::client::{Client, Target};
-use crate::output::say_nothing_found;
-use crate::pods::{NamespaceArgs, ServedList};
-use crate::table::{Cell, Table};
+use super::rows::{RowPrinter, Rows, Wanted};
+use crate::client::{Client, ClientError, Target};
+use crate::pods::NamespaceArgs;
+use crate::table::Cell;
 use clap::Args;
 use podstead_api::services::{service_cells, slice_cells};
 use serde_json::Value;
-use std::io;
 use std::process::ExitCode;
 
 /// Arguments.
@@ -20,6 +19,9 @@ pub(crate) struct ServicesArgs {
     namespaces: NamespaceArgs,
     #[command(flatten)]
     output: OutputArgs,
+    /// After listing, watch for changes
+    #[arg(short, long)]
+    watch: bool,
 }
 
 /// Kind of object to list.
@@ -30,28 +32,23 @@ pub(super) enum Plural {
 }
 
 pub(super) async fn run(args: &ServicesArgs, plural: Plural, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
-    let (group, path, singular) = match plural {
-        Plural::Services => ("/api/v1", "services", "service"),
-        Plural::EndpointSlices => ("/apis/discovery.k8s.io/v1", "endpointslices", "endpointslice.discovery.k8s.io"),
+    let (group, path) = match plural {
+        Plural::Services => ("/api/v1", "services"),
+        Plural::EndpointSlices => ("/apis/discovery.k8s.io/v1", "endpointslices"),
     };
-    let namespace = args.namespaces.namespace.as_deref();
     let namespaces = format!("{group}/namespaces");
-    let items: Vec<Value> = match (&args.name, namespace) {
-        (Some(name), _) => vec![client.get(Target::new(&namespaces, &[namespace.unwrap_or("default"), path, name])).await?],
-        (None, Some(namespace)) => client.get::<ServedList>(Target::new(&namespaces, &[namespace, path])).await?.items,
-        (None, None) => client.get::<ServedList>(Target::new(group, &[path])).await?.items,
+    let named = args.name.as_deref();
+    // A name is one of the namespace "default" unless another one is given.
+    let namespace = args.namespaces.namespace.as_deref().or(named.map(|_| "default"));
+    let wanted = Wanted {
+        collection: match namespace {
+            Some(namespace) => Target::new(&namespaces, &[namespace, path]),
+            None => Target::new(group, &[path]),
+        },
+        named: named.map(|name| (name, Target::new(&namespaces, &[namespace.unwrap_or_default(), path, name]))),
+        watch: args.watch,
     };
-    let mut out = io::stdout().lock();
-    let format = &args.output.output;
-    if !format.is_table() {
-        args.output.writer().write(&mut out, singular, &items, args.name.is_some())?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if items.is_empty() {
-        say_nothing_found(namespace)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let is_wide = format.is_wide();
+    let is_wide = args.output.output.is_wide();
     let mut headings = vec!["NAMESPACE", "NAME"];
     headings.extend(match plural {
         Plural::Services => &["TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"][..],
@@ -60,11 +57,27 @@ pub(super) async fn run(args: &ServicesArgs, plural: Plural, client: &Client, co
     if is_wide && plural == Plural::Services {
         headings.push("SELECTOR");
     }
-    let table = Table::new(headings, color);
-    let mut table = if args.output.no_headers { table.without_headings() } else { table };
-    let rows: Vec<_> = items.iter().map(|item| row(item, plural, is_wide)).collect();
-    table.write(&mut out, &rows)?;
-    Ok(ExitCode::SUCCESS)
+    let printer = RowPrinter::new(ServiceRows { plural, is_wide }, headings, &args.output, color);
+    printer.run(&wanted, wanted.list(client).await?, args.namespaces.namespace.as_deref(), client).await
+}
+
+#[derive(Debug)]
+struct ServiceRows {
+    plural: Plural,
+    is_wide: bool,
+}
+
+impl Rows for ServiceRows {
+    fn kind(&self) -> &'static str {
+        match self.plural {
+            Plural::Services => "service",
+            Plural::EndpointSlices => "endpointslice.discovery.k8s.io",
+        }
+    }
+
+    fn rows(&self, object: &Value) -> Result<Vec<Vec<Cell>>, ClientError> {
+        Ok(vec![row(object, self.plural, self.is_wide)])
+    }
 }
 
 fn row(item: &Value, plural: Plural, is_wide: bool) -> Vec<Cell> {

@@ -1,18 +1,17 @@
 //! `podstead get sources`.
 
 use super::OutputArgs;
+use super::rows::{RowPrinter, Rows, Wanted};
 use crate::client::{Client, ClientError, OWN, Target};
 use crate::fold::{fold, terminal_width};
-use crate::output::say_nothing_found;
-use crate::pods::ServedList;
 use crate::printable::printable;
-use crate::table::{Cell, Style, Table};
+use crate::table::{Cell, Style};
 use clap::Args;
 use jiff::Timestamp;
 use podstead_api::{SourceObject, refused_objects, since};
 use podstead_telemetry::counted;
 use serde_json::Value;
-use std::io::{self, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Arguments.
@@ -22,42 +21,50 @@ pub(crate) struct SourcesArgs {
     name: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
+    /// After listing, watch for changes
+    #[arg(short, long)]
+    watch: bool,
 }
 
 pub(super) async fn run(args: &SourcesArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
-    let items: Vec<Value> = match &args.name {
-        Some(name) => vec![client.get(Target::new(OWN, &["sources", name])).await?],
-        None => client.get::<ServedList>(Target::new(OWN, &["sources"])).await?.items,
-    };
-    let mut out = io::stdout().lock();
-    let format = &args.output.output;
-    if !format.is_table() {
-        args.output.writer().write(&mut out, "source", &items, args.name.is_some())?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if items.is_empty() {
-        say_nothing_found(None)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let typed: Result<Vec<SourceObject>, _> = items.into_iter().map(serde_json::from_value).collect();
-    let typed = typed.map_err(|source| ClientError::NotUnderstood { source })?;
+    let named = args.name.as_deref().map(|name| (name, Target::new(OWN, &["sources", name])));
+    let wanted = Wanted { collection: Target::new(OWN, &["sources"]), named, watch: args.watch };
+    let is_wide = args.output.output.is_wide();
     let mut headings = vec!["NAME", "KIND", "REVISION", "PODS", "REJECTED", "CONTACT", "CHANGED", "STATUS"];
-    if format.is_wide() {
+    if is_wide {
         headings.extend(["FETCHED", "ACCEPTED", "APPLIED", "LOCATION"]);
     }
-    let table = Table::new(headings, color);
-    let mut table = if args.output.no_headers { table.without_headings() } else { table };
-    let now = Timestamp::now();
-    let rows: Vec<_> = typed.iter().map(|source| row(source, format.is_wide(), now)).collect();
-    table.write(&mut out, &rows)?;
-    // Beside the table: an error is longer than a line.
-    for source in &typed {
+    let printer = RowPrinter::new(SourceRows { is_wide }, headings, &args.output, color);
+    printer.run(&wanted, wanted.list(client).await?, None, client).await
+}
+
+#[derive(Debug)]
+struct SourceRows {
+    is_wide: bool,
+}
+
+fn typed(object: &Value) -> Result<SourceObject, ClientError> {
+    serde_json::from_value(object.clone()).map_err(|source| ClientError::NotUnderstood { source })
+}
+
+impl Rows for SourceRows {
+    fn kind(&self) -> &'static str {
+        "source"
+    }
+
+    fn rows(&self, object: &Value) -> Result<Vec<Vec<Cell>>, ClientError> {
+        Ok(vec![row(&typed(object)?, self.is_wide, Timestamp::now())])
+    }
+
+    /// An error is longer than a line.
+    fn write_below(&self, out: &mut impl Write, object: &Value) -> anyhow::Result<()> {
+        let source = typed(object)?;
         if let Some(error) = &source.status.last_error {
             let text = format!("\n{}: {}\n", source.metadata.name, printable(error));
             out.write_all(fold(&text, terminal_width()).as_bytes())?;
         }
+        Ok(())
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn row(source: &SourceObject, wide: bool, now: Timestamp) -> Vec<Cell> {

@@ -1,5 +1,6 @@
 //! `podstead status`: the status of this host, its problems and how to fix them.
 
+mod changes;
 mod json;
 mod report;
 mod upstream;
@@ -13,6 +14,7 @@ use super::pods::{PodNamespaceArgs, ServedList, list, source_of};
 use super::trouble::gather;
 use super::workloads::{list_all, metadata, pods_meant};
 use super::{Context, EXIT_FAILED};
+use changes::Changes;
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -42,10 +44,7 @@ pub(super) struct StatusArgs {
     exit_code: bool,
 }
 
-/// Time between two looks of `--watch`.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-
-/// Time between two looks of `--watch` at the host itself, which ask name servers.
+/// Time between two looks of `--watch` at what has no watch: the daemon, and the host itself, which asks name servers.
 const HOST_EVERY: Duration = Duration::from_secs(30);
 
 /// Problems of the host, and the time of the look at it.
@@ -57,6 +56,10 @@ pub(super) fn run(args: &StatusArgs, context: &Context) -> anyhow::Result<ExitCo
     context.block_on(async {
         let mut last = String::new();
         let mut host = None;
+        let mut changes = match args.watch {
+            true => Some(Changes::watch(&client).await?),
+            false => None,
+        };
         loop {
             let report = ask(args, &client, &mut host).await?;
             let now = Timestamp::now();
@@ -71,10 +74,12 @@ pub(super) fn run(args: &StatusArgs, context: &Context) -> anyhow::Result<ExitCo
                 write(args.watch, &text)?;
                 last = state;
             }
-            if !args.watch {
-                return Ok(if args.exit_code && !report.is_well() { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS });
+            match &mut changes {
+                None => {
+                    return Ok(if args.exit_code && !report.is_well() { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS });
+                }
+                Some(changes) => changes.next(HOST_EVERY).await?,
             }
-            tokio::time::sleep(LOOK_EVERY).await;
         }
     })
 }
