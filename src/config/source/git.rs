@@ -48,7 +48,7 @@ pub(super) fn git_place(check: &Check<'_>, field: &str, written: &WrittenGit) ->
         commit_status: written
             .commit_status
             .as_ref()
-            .map(|status| status.resolve(check, &format!("{field}.commitStatus"), &url))
+            .map(|status| status.resolve(check, &format!("{field}.commitStatus"), &url).map(Box::new))
             .transpose()?,
         url,
     })

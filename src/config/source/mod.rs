@@ -104,7 +104,7 @@ pub struct GitPlace {
     /// For ssh.
     pub ssh: Option<SshAccess>,
     /// Report of the state of each revision.
-    pub commit_status: Option<CommitStatus>,
+    pub commit_status: Option<Box<CommitStatus>>,
 }
 
 /// Keys for ssh.

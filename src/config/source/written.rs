@@ -311,7 +311,7 @@ fn git(place: &GitPlace) -> WrittenGit {
             let SshAccess { key_file, known_hosts_file } = ssh.clone();
             WrittenSsh { key_file, known_hosts_file }
         }),
-        commit_status: commit_status.as_ref().map(WrittenCommitStatus::of),
+        commit_status: commit_status.as_deref().map(WrittenCommitStatus::of),
         ..WrittenGit::default()
     };
     match follow {

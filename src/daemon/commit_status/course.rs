@@ -7,8 +7,7 @@
 //! A success is final for its revision: what happens to its pods later is another matter.
 
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
-use tokio::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Time for which a success or a failure must last before it is reported: a container that crashes at once was running for a moment.
 const SETTLED: Duration = Duration::from_secs(10);

@@ -22,9 +22,8 @@ use std::convert::Infallible;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use verdict::{Seen, Verdict, verdict};
 
 /// Time between two looks.
@@ -89,7 +88,7 @@ pub(super) async fn run(links: CommitStatusLinks) -> Infallible {
 /// Sources whose revisions are reported.
 fn wanted(config: &Config) -> BTreeMap<SourceId, CommitStatus> {
     let of = |place: &SourcePlace| match place {
-        SourcePlace::Git(git) => git.commit_status.clone(),
+        SourcePlace::Git(git) => git.commit_status.as_deref().cloned(),
         SourcePlace::Directory { .. } | SourcePlace::Http(_) => None,
     };
     config.sources.iter().filter_map(|source| Some((source.name.clone(), of(&source.place)?))).collect()
