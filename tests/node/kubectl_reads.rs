@@ -131,7 +131,11 @@ fn services_lead_to_their_pods() {
     let Some(kubectl) = running_web() else { return };
     kubectl.apply(FRONT);
     for program in every_kubectl() {
-        let run = |arguments: &[&str]| text(&kubectl.output_of(&program, arguments, "").stdout);
+        let run = |arguments: &[&str]| {
+            let output = kubectl.output_of(&program, arguments, "");
+            assert!(output.status.success(), "{} {arguments:?}: {}", program.display(), text(&output.stderr));
+            text(&output.stdout)
+        };
         assert_eq!(run(&["exec", "svc/front", "--", "echo", "inside"]), "inside\n", "{}", program.display());
         assert_eq!(run(&["logs", "svc/front"]), "ready\n", "{}", program.display());
         let described = run(&["describe", "svc", "front"]);

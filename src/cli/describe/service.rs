@@ -37,7 +37,7 @@ pub(super) async fn slices(client: &Client, service: &Value) -> Result<Vec<Endpo
     let target = Target::new(namespaces, &[metadata(service, "namespace"), "endpointslices"]);
     let selector = format!("{SERVICE_NAME}={}", metadata(service, "name"));
     let list: ServedList = client.get(target.with("labelSelector", &selector)).await?;
-    let typed = list.items.into_iter().map(|slice| serde_json::from_value(slice));
+    let typed = list.items.into_iter().map(serde_json::from_value);
     typed.collect::<Result<_, _>>().map_err(|source| ClientError::NotUnderstood { source })
 }
 
