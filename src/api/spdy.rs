@@ -144,6 +144,11 @@ pub(super) fn pong(id: u32) -> Bytes {
     control_frame(PING, &[id], &[])
 }
 
+/// Asks the other end whether it is there.
+pub(super) fn ping(id: u32) -> Bytes {
+    control_frame(PING, &[id], &[])
+}
+
 /// Room for a data frame of a stream: bytes are appended to it, and [`close_data`] makes it whole.
 pub(super) fn open_data(stream: u32, capacity: usize) -> BytesMut {
     let mut frame = BytesMut::with_capacity(HEADER + capacity);

@@ -293,7 +293,7 @@ mod tests {
             ("images: {limits: {ratios: 2}}\n", "images.limits: unknown field \"ratios\", did you mean \"ratio\"?"),
             (
                 "imagePolicy:\n  rules:\n  - {images: [a], require: [signature]}\n",
-                "config.yaml:5:25: imagePolicy.rules[0].require: signature needs keys",
+                "config.yaml:5:29: imagePolicy.rules[0].require: signature needs keys",
             ),
             ("imagePolicy: {default: deny}\n", "imagePolicy.default: unknown variant `deny`"),
             ("images: {reserve: {inodesPercent: 91}}\n", "images.reserve.inodesPercent: is 91, must be at most 90"),

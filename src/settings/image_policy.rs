@@ -97,14 +97,22 @@ struct ImageRule {
     written: WrittenImageRule,
 }
 
-/// Place of a rule in the configuration, for messages.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Place of a rule in the configuration, for messages. All are equal: a rule that moves in its file is the same rule.
+#[derive(Clone, Debug, Default)]
 pub struct RuleOrigin {
     file: PathBuf,
     field: String,
     /// From 1; `None` if it is not known.
     line: Option<u32>,
 }
+
+impl PartialEq for RuleOrigin {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for RuleOrigin {}
 
 impl fmt::Display for RuleOrigin {
     /// `imagePolicy.rules[0] (/etc/podstead/config.yaml:12)`

@@ -96,6 +96,26 @@ fn a_client_that_is_killed_is_noticed_although_nobody_reads_its_input() {
     eventually("the session is dropped", || (*host.runtime.abandoned.borrow() == 1).then_some(()));
 }
 
+#[test]
+fn killed_client_is_noticed_when_nothing_more_of_it_is_read() {
+    let host = web();
+    let mut command = host.command(&["exec", "-i", "web", "--", "hang"]);
+    let mut child = command.stdin(File::open("/dev/zero").unwrap()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdout.take().unwrap().read_exact(&mut [0; 8]).unwrap();
+    // It reads no more of its input when it cannot send any.
+    let (mut before, mut same) = (0, 0);
+    eventually("the client is held up", || {
+        let account = std::fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap();
+        let read: u64 = account.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok()).unwrap();
+        same = if read == before { same + 1 } else { 0 };
+        before = read;
+        (read > 1 << 20 && same > 20).then_some(())
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually("the session is dropped", || (*host.runtime.abandoned.borrow() == 1).then_some(()));
+}
+
 /// A child on a terminal of its own.
 struct OnTerminal {
     child: Child,

@@ -1,14 +1,18 @@
 //! Input that was read ahead of the process.
 //!
 //! A process that does not read its input holds the client up, but must not hide that the client has left. What a client that was
-//! killed had written is in the kernel's buffer before its end: so some input is read ahead, more than such a buffer holds.
+//! killed had written is in the kernel's buffer before its end: so some input is read ahead. While no more is read, the client is asked
+//! whether it is there ([`PROBE`]).
 
 use podstead_runtime::ExecInput;
 use std::collections::VecDeque;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Bytes of input read ahead of the process; more than the buffer of a unix socket (212,992 unless configured).
+/// Bytes of input read ahead of the process.
 const MAX_AHEAD: usize = 1 << 20;
+/// Time between two questions to a client of which nothing is read: sending to one that has left fails.
+pub(super) const PROBE: Duration = Duration::from_secs(5);
 /// Overhead of a message besides its bytes.
 const SMALL_INPUT: usize = 64;
 

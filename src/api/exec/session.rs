@@ -1,14 +1,14 @@
 //! One exec or attach: copies between the WebSocket and the runtime's streams until one of them ends.
 
 use super::channels::{ClientMessage, Ending, ServerMessage};
-use super::input::Ahead;
+use super::input::{Ahead, PROBE};
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use podstead_runtime::{ExecInput, ExecOutput, ExecSession};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -21,10 +21,11 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(socket: WebSocketStream<S>, session: ExecSession) {
     let (mut sink, mut stream) = socket.split();
     let ExecSession { input, mut output } = session;
+    let (tell_held, held) = watch::channel(false);
     // Cancel-safe: whichever side ends first ends the session, nothing of the other is needed any more.
     let told = tokio::select! {
-        told = send_output(&mut output, &mut sink) => told,
-        () = receive_input(&mut stream, input) => false,
+        told = send_output(&mut output, &mut sink, held) => told,
+        () = receive_input(&mut stream, input, &tell_held) => false,
     };
     if told {
         let close = CloseFrame { code: CloseCode::Normal, reason: "".into() };
@@ -35,13 +36,22 @@ pub(super) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(socket: WebSocket
     }
 }
 
-/// Returns true if the result was sent to the client.
+/// Returns true if the result was sent to the client. `held` tells that nothing of the client is read.
 async fn send_output<S: AsyncRead + AsyncWrite + Unpin>(
     output: &mut mpsc::Receiver<ExecOutput>,
     sink: &mut SplitSink<WebSocketStream<S>, Message>,
+    mut held: watch::Receiver<bool>,
 ) -> bool {
     loop {
-        let message = match output.recv().await {
+        // Cancel-safe: an output that was taken is sent before the next turn.
+        let said = tokio::select! {
+            said = output.recv() => said,
+            () = probe(&mut held) => match sink.send(Message::Ping(Bytes::new())).await {
+                Ok(()) => continue,
+                Err(_) => return false,
+            },
+        };
+        let message = match said {
             Some(ExecOutput::Stdout(bytes)) => ServerMessage::Stdout(bytes),
             Some(ExecOutput::Stderr(bytes)) => ServerMessage::Stderr(bytes),
             Some(ExecOutput::Exited(code)) => ServerMessage::Ended(Ending::Exited(code)),
@@ -56,13 +66,24 @@ async fn send_output<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Copies input; returns when the client has left.
+/// Waits until the client is to be asked whether it is there.
+async fn probe(held: &mut watch::Receiver<bool>) {
+    if held.wait_for(|is_held| *is_held).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+    tokio::time::sleep(PROBE).await;
+}
+
+/// Copies input; returns when the client has left. Tells whether nothing of it is read.
 async fn receive_input<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut SplitStream<WebSocketStream<S>>,
     input: mpsc::Sender<ExecInput>,
+    tell_held: &watch::Sender<bool>,
 ) {
     let mut ahead = Ahead::default();
     loop {
+        let is_held = !ahead.has_room();
+        tell_held.send_if_modified(|told| std::mem::replace(told, is_held) != is_held);
         // Cancel-safe: a message is in `ahead` before the next await.
         tokio::select! {
             () = ahead.forward(&input) => {}

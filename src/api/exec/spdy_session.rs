@@ -1,7 +1,7 @@
 //! One exec or attach over SPDY/3.1, as kubectl before 1.30 asks for it: a stream for each of error, stdin, stdout, stderr and resize.
 
 use super::channels::{Ending, TerminalSize};
-use super::input::Ahead;
+use super::input::{Ahead, PROBE};
 use crate::spdy::{self, Decoder, Frame, FrameError};
 use crate::spdy_headers::{HeaderError, Reader, Writer};
 use crate::upgrade::Stream;
@@ -19,6 +19,8 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes read at once.
 const PIECE: usize = 32 << 10;
+/// Number of a question to the client; those of a server are even.
+const PROBE_ID: u32 = 2;
 /// Longest message about the size of a terminal.
 const MAX_RESIZE: usize = 256;
 
@@ -199,6 +201,8 @@ async fn run(
                 frames = frames_of(said, &incoming.streams);
             }
             () = tokio::time::sleep_until(opened_by), if !is_open => return Err(SpdyError::NotOpened),
+            // Sending to a client that has left fails.
+            () = tokio::time::sleep(PROBE), if !ahead.has_room() => frames.push(spdy::ping(PROBE_ID)),
         }
         for frame in frames {
             to_client.write_all(&frame).await.map_err(|_| SpdyError::Left)?;
