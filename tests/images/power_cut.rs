@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 nix::ioctl_write_ptr_bad!(
     /// `EXT4_IOC_SHUTDOWN`.
@@ -64,10 +65,17 @@ impl Disk {
         unsafe { ext4_shutdown(std::os::fd::AsRawFd::as_raw_fd(&root), &NO_LOG_FLUSH) }.unwrap();
     }
 
-    /// It comes back; nobody may have a file open.
+    /// It comes back. Waits for threads of the store that was dropped: they block on the disk, and have files open until they fail.
     pub(crate) fn restart(&self) {
-        run(Command::new("umount").arg(self.mount_point()));
-        self.mount();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let output = Command::new("umount").arg(self.mount_point()).output().unwrap();
+            if output.status.success() {
+                break self.mount();
+            }
+            assert!(Instant::now() < deadline, "{}", String::from_utf8_lossy(&output.stderr));
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
     }
 
     pub(crate) fn open(&self, test: &TestStore) -> Arc<ImageStore> {
