@@ -32,7 +32,9 @@ fn bridge(site: &Site) -> String {
 /// The rules of the bridge.
 fn rules(site: &Site) -> String {
     let tables = site.machine.run("nft list tables");
-    let Some(table) = tables.lines().find(|line| line.contains("bridge podstead")) else { return String::new() };
+    let Some(table) = tables.lines().find(|line| line.contains("bridge podstead") && !line.ends_with("_standby")) else {
+        return String::new();
+    };
     site.machine.run(&format!("nft list {table}"))
 }
 

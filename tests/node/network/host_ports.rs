@@ -202,7 +202,10 @@ fn a_client_that_began_to_send_datagrams_while_the_rules_were_away_reaches_the_p
     let mut server = std::process::Command::new("nsenter").args(["-t", &pid, "-n", "python3", "-c", server]).spawn().unwrap();
     site.host.kill_daemon();
     let tables = site.machine.run("nft list tables");
-    site.machine.run(&format!("nft delete {}", tables.lines().find(|line| line.contains("podstead")).unwrap()));
+    site.machine.run(&format!(
+        "nft delete {}",
+        tables.lines().find(|line| line.contains("podstead") && !line.ends_with("_standby")).unwrap()
+    ));
     let mut client =
         site.outside.command(&["python3", "-c", CHATTER, OTHER_V4]).stdout(std::process::Stdio::piped()).spawn().unwrap();
     eventually("datagrams to go to the host", || {

@@ -156,7 +156,9 @@ impl Site {
     /// The packet rules of podstead, as `nft` prints them.
     pub(crate) fn rules(&self) -> String {
         let tables = self.machine.run("nft list tables");
-        let Some(table) = tables.lines().find(|line| line.contains("inet podstead")) else { return String::new() };
+        let Some(table) = tables.lines().find(|line| line.contains("inet podstead") && !line.ends_with("_standby")) else {
+            return String::new();
+        };
         self.machine.run(&format!("nft list {table}"))
     }
 }
