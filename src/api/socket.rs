@@ -1,12 +1,19 @@
 //! The API's unix socket: made so that it is never seen with wrong permissions, and served by one daemon at a time.
 
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::{Gid, chown};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use tokio::net::UnixListener;
+
+/// Time for which a lock that somebody has is tried again.
+const HANDOVER: Duration = Duration::from_secs(2);
+/// Time between two tries.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Errors of opening the socket.
 #[derive(Debug, thiserror::Error)]
@@ -56,8 +63,8 @@ impl ApiSocket {
         let lock_path = path.with_extension("lock");
         let lock_file = OpenOptions::new().create(true).append(true).mode(0o600).open(&lock_path);
         let lock_file = lock_file.map_err(failed("open the lock file", &lock_path))?;
-        let lock = Flock::lock(lock_file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
-            nix::errno::Errno::EWOULDBLOCK => SocketError::InUse { path: path.to_owned() },
+        let lock = lock(lock_file).map_err(|errno| match errno {
+            Errno::EWOULDBLOCK => SocketError::InUse { path: path.to_owned() },
             errno => failed("lock", &lock_path)(errno.into()),
         })?;
         let group = group.map(|name| Ok((find_group(name)?, name))).transpose()?;
@@ -82,6 +89,20 @@ impl ApiSocket {
     /// Path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Takes the lock. A daemon that was killed while it started a process may leave a child that has not executed its program yet: it has the lock
+/// for that moment.
+fn lock(mut file: File) -> Result<Flock<File>, Errno> {
+    let end = Instant::now() + HANDOVER;
+    loop {
+        file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Ok(lock),
+            Err((file, Errno::EWOULDBLOCK)) if Instant::now() < end => file,
+            Err((_, errno)) => return Err(errno),
+        };
+        std::thread::sleep(LOOK);
     }
 }
 
@@ -111,6 +132,21 @@ fn group_id(content: &str, name: &str) -> Option<u32> {
 mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
+
+    #[tokio::test]
+    async fn lock_of_a_dying_daemon_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("podstead.sock");
+        let held = ApiSocket::bind(&path, None, false).unwrap();
+        let second = {
+            let path = path.clone();
+            std::thread::spawn(move || lock(File::open(path.with_extension("lock")).unwrap()).is_ok())
+        };
+        drop(held);
+        assert!(second.join().unwrap());
+        let _held = ApiSocket::bind(&path, None, false).unwrap();
+        assert!(matches!(ApiSocket::bind(&path, None, false), Err(SocketError::InUse { .. })));
+    }
 
     #[tokio::test]
     async fn the_socket_is_for_root_alone_or_for_a_group() {
