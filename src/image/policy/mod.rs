@@ -2,7 +2,7 @@
 //!
 //! In: the demand of `imagePolicy` on a reference, signature documents from a registry ([`search`]), an archive ([`archive`]) or the store
 //! ([`record`]), and the files of the keys. Out: the keys that signed, or a [`Refusal`] that names the rule and what was found. The verdict itself
-//! ([`judge`]) is pure; the formats are those of `podstead-trust`.
+//! (`judge`) is pure; the formats are those of `podstead-trust`.
 
 pub(super) mod archive;
 pub mod artifact;
