@@ -46,7 +46,7 @@ pub(super) struct PageArgs {
     port: u16,
 }
 
-/// What is served, and to whom.
+/// The page that is served, and its path.
 struct Door {
     client: Client,
     /// `/TOKEN/`.

@@ -34,7 +34,7 @@ pub enum CopyError {
     /// A file.
     #[error("{operation} {path}")]
     File {
-        /// What was tried.
+        /// Operation that was tried.
         operation: &'static str,
         /// Its path.
         path: String,

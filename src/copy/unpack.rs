@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Where the root goes.
+/// Place of the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// To a path that the caller names, whose parents are made: what exists is overwritten, a file goes into a directory under this name,
@@ -28,7 +28,7 @@ pub enum Target {
         path: PathBuf,
         /// Name of the source.
         name: OsString,
-        /// What is kept.
+        /// Owners and modes that are kept.
         owners: Owners,
     },
 }

@@ -172,7 +172,7 @@ struct MissingLayer {
     descriptor: Descriptor,
 }
 
-/// What a reference names.
+/// Content that a reference names.
 struct Found {
     /// The index or manifest that the registry has for it.
     target: Digest,

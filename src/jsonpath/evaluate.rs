@@ -59,7 +59,7 @@ pub enum EvaluateError {
     TooLong,
 }
 
-/// What a step selects.
+/// Selection of a step.
 type Values<'a> = Vec<&'a Value>;
 
 /// The bytes that `.*` selects of a string.
@@ -229,7 +229,7 @@ impl Evaluation {
     }
 }
 
-/// What is in a value: elements, fields in the order of their names, bytes of a string.
+/// Content of a value: elements, fields in the order of their names, bytes of a string.
 fn contents(value: &Value) -> Values<'_> {
     match value {
         Value::Array(elements) => elements.iter().collect(),

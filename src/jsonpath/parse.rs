@@ -109,7 +109,7 @@ pub(crate) enum End {
 pub(crate) struct Comparison {
     /// Path on the left.
     pub(crate) left: Vec<Step>,
-    /// How the two are compared.
+    /// Comparison of the two.
     pub(crate) operator: Operator,
     /// Path or literal on the right.
     pub(crate) right: Vec<Step>,

@@ -77,7 +77,7 @@ pub(super) struct Fetched {
     pub(super) news: FetchNews,
 }
 
-/// What became of a fetch.
+/// Result of a fetch.
 #[derive(Debug)]
 pub(super) enum FetchNews {
     /// It goes on; its progress in words.

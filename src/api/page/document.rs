@@ -26,7 +26,7 @@ pub(super) static POLICY: LazyLock<String> = LazyLock::new(|| {
     format!("default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 });
 
-/// What the page shows.
+/// Content of the page.
 #[derive(Debug)]
 pub(super) struct Facts {
     /// Name of this host.
@@ -84,7 +84,7 @@ pub(super) struct PodLine {
     pub(super) source: String,
     pub(super) created_at: Timestamp,
     pub(super) row: PodRow,
-    /// Why it is not well.
+    /// Reason why it is not well.
     pub(super) reason: String,
 }
 

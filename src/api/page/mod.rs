@@ -63,7 +63,7 @@ fn pods(backend: &Backend) -> Vec<PodLine> {
     lines
 }
 
-/// What the API says about a pod that is not well.
+/// Messages of a pod that is not well.
 fn reason(pod: &Pod) -> String {
     let Some(status) = &pod.status else { return String::new() };
     let containers = status.init_container_statuses.iter().chain(&status.container_statuses).flatten();

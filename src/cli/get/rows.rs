@@ -21,7 +21,7 @@ pub(super) struct Wanted<'a> {
     pub(super) watch: bool,
 }
 
-/// What was listed.
+/// Objects that were listed.
 #[derive(Clone, Debug)]
 pub(super) struct Listed {
     /// The objects.

@@ -19,7 +19,7 @@ pub(crate) enum Structured {
     Json,
     /// As in manifests.
     Yaml,
-    /// What a JSONPath template makes of the value.
+    /// Text that a JSONPath template makes of the value.
     Template(Template),
     /// A table with the columns that the user named.
     Columns(Columns),

@@ -56,7 +56,7 @@ impl Provider {
     }
 }
 
-/// Where the state of revisions is reported.
+/// Server that the state of revisions is reported to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitStatus {
     /// The API.

@@ -35,7 +35,7 @@ pub(super) struct Base {
     pub(super) paths: Paths,
     pub(super) started_at: Timestamp,
     pub(super) events: Arc<EventLog>,
-    /// What clients are shown.
+    /// State that clients are shown.
     pub(super) published: Arc<Published>,
     /// ConfigMaps, Secrets and the other objects that are not pods.
     pub(super) objects: Arc<ObjectView>,
@@ -65,7 +65,7 @@ impl Base {
 /// The parts that act on the host.
 pub(super) struct HostParts {
     pub(super) runtime: Arc<ShimRuntime>,
-    /// What the runtime tells of containers.
+    /// Lifecycle events of the runtime.
     pub(super) lifecycle: mpsc::UnboundedReceiver<PodLifecycleEvent>,
     pub(super) images: Arc<ImageStore>,
     pub(super) volumes: Arc<Volumes>,

@@ -1,4 +1,4 @@
-//! What follows the configuration, and what serves those who look at the daemon: notifications, the API, the cluster.
+//! Stages that follow the configuration, and those that serve clients: notifications, the API, the cluster.
 
 use super::super::commit_status::{self, CommitStatusLinks};
 use super::super::live::{self, LiveConfig};
@@ -139,7 +139,7 @@ pub(super) fn start_upstream(
     Some(upstream::start(upstream, daemon))
 }
 
-/// What the API needs beside the rest.
+/// Further parts of the API.
 pub(super) struct ApiLinks {
     pub(super) socket: ApiSocket,
     pub(super) served: Arc<ServiceView>,

@@ -19,7 +19,7 @@ use podstead_telemetry::EventLog;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
-/// What connects pods.
+/// Parts that connect pods.
 pub(super) struct Networking {
     /// The network of pods: plugins before all.
     pub(super) plugins: CniNetwork,

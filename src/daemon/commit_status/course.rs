@@ -63,7 +63,7 @@ enum Delivery {
 /// Reports of one source.
 #[derive(Debug, Default)]
 pub(super) struct Course {
-    /// What is seen now, since when, and whether it needs no time to settle.
+    /// State that is seen now, the time since when, and true if it needs no time to settle.
     seen: Option<(Report, Instant, bool)>,
     reported: Option<Reported>,
     delivery: Delivery,

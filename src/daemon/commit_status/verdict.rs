@@ -6,7 +6,7 @@ use podstead_pod::{Severity, SourceId};
 use podstead_store::SourceStatus;
 use serde_json::Value;
 
-/// What is known of a source and of everybody's objects.
+/// Knowledge of a source and of everybody's objects.
 #[derive(Debug)]
 pub(super) struct Seen<'a> {
     pub(super) status: &'a SourceStatus,

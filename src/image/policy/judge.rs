@@ -40,7 +40,7 @@ pub enum Refusal {
         rule: String,
         /// Keys, and how many of them.
         wanted: String,
-        /// What was found instead.
+        /// Signatures that were found instead.
         found: String,
     },
 }

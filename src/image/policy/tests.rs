@@ -1,4 +1,4 @@
-//! What is kept of signatures, and what of it counts.
+//! Signatures that are kept, and those of them that count.
 
 use super::artifact::LayerFormat;
 use super::record::{Evidence, SignatureRecord, Subject};

@@ -94,7 +94,7 @@ enum State {
     Failed(TransferError),
 }
 
-/// What the task of a transfer does.
+/// Activity of the task of a transfer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Activity {
     /// It has not begun, or is over.

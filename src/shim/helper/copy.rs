@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 /// Bytes that are read and written at once.
 const BUFFER: usize = 64 << 10;
 
-/// What a program of this user would have: executing takes from a user that is not root all capabilities that are not ambient, and a process that
+/// Capabilities that a program of this user would have: executing takes from a user that is not root all capabilities that are not ambient, and a process that
 /// copies executes nothing.
 pub(super) fn capabilities(of_container: &LinuxCapabilities, uid: u32) -> LinuxCapabilities {
     let mut given = of_container.clone();

@@ -22,7 +22,7 @@ pub(super) fn pieces() -> (mpsc::Sender<Bytes>, mpsc::Receiver<Bytes>) {
     mpsc::channel(QUEUE)
 }
 
-/// How the process in the container ended.
+/// End of the process in the container.
 #[derive(Debug)]
 pub(super) struct Ending {
     how: channels::Ending,
@@ -53,7 +53,7 @@ impl Ending {
         }
     }
 
-    /// Why it failed. If it did not, what it said is written to stderr.
+    /// Reason why it failed. If it did not, its messages are written to stderr.
     pub(super) fn reason(&self) -> Option<anyhow::Error> {
         let text = String::from_utf8_lossy(&self.messages).into_owned();
         let lines: Vec<String> = text.lines().map(printable).filter(|line| !line.is_empty()).collect();
