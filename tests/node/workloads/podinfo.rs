@@ -10,7 +10,8 @@ const IMAGE: &str = "localhost/podinfo:6";
 
 /// The server: `/healthz` is there at once, `/readyz` after a second.
 const SERVER: &str = "#!/bin/sh
-mkdir -p /data/www && cd /data/www && echo OK >healthz && (sleep 1; echo OK >readyz) &
+mkdir -p /data/www && cd /data/www && echo OK >healthz || exit 1
+(sleep 1; echo OK >readyz) &
 exec httpd -f -p 9898 -h /data/www
 ";
 
