@@ -74,7 +74,7 @@ impl<'a> Ask<'a> {
         self.newest(reference, ask).await
     }
 
-    /// What may be older on a mirror: asked of hosts that know the newest tags, of others only where there is none.
+    /// A document that may be older on a mirror: asked of hosts that know the newest tags, of others only where there is none.
     async fn newest<T>(self, reference: &'a Reference, ask: impl Fn(Route) -> Answer<'a, T>) -> Result<T, RegistryError> {
         let answer = match self.first(reference, Need::Tag, &ask).await {
             Err(RegistryError::NoHost { .. }) => self.first(reference, Need::Content, &ask).await,

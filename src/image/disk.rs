@@ -235,7 +235,7 @@ impl Disk {
         atomic_file::write_durable(&self.layout.signatures_of(manifest), &text, 0o600).map_err(failed)
     }
 
-    /// What is kept as signatures of an image: of its manifest, and of indexes that lead to it. Nothing if it cannot be read.
+    /// Signatures that are kept of an image: of its manifest, and of indexes that lead to it. Nothing if it cannot be read.
     pub(super) fn signatures(&self, manifest: Digest) -> Vec<Subject> {
         let content = std::fs::read(self.layout.signatures_of(manifest)).unwrap_or_default();
         SignatureRecord::subjects(&content, manifest)

@@ -48,7 +48,7 @@ const NESTING: usize = 4;
 pub(super) struct PullFailure {
     /// For a person.
     pub(super) reason: String,
-    /// What follows from it.
+    /// Consequence for the requester.
     pub(super) kind: FailureKind,
 }
 

@@ -41,7 +41,7 @@ pub(super) enum Who {
 /// Identity of the client, and what else of this host it may use.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Caller {
-    /// Who asks the registry itself.
+    /// Identity towards the registry itself.
     pub(super) who: Who,
     /// Mirrors may be asked with credentials that this host has for them.
     pub(super) of_host: bool,

@@ -292,11 +292,13 @@ impl Rules {
                 self.commit(&accepting::remove(chain, &handles))?;
             }
         }
-        if !chains.iter().any(|chain| self.is_own(chain)) {
+        // The second one is there if a daemon was killed while it replaced the first one.
+        let tables = [self.names.clone(), self.names.standby()];
+        if !chains.iter().any(|chain| tables.iter().any(|names| is_of(chain, names))) {
             return Ok(());
         }
-        for names in [self.names.clone(), self.names.standby()] {
-            self.commit(&ruleset::nothing(&names))?;
+        for names in &tables {
+            self.commit(&ruleset::nothing(names))?;
         }
         if guards.guards_ipv4 || guards.guards_ipv6 {
             let (services, policies) = (&ServiceRules::default(), &PolicyRules::default());
@@ -374,7 +376,7 @@ impl Rules {
     }
 
     fn is_own(&self, chain: &BaseChain) -> bool {
-        [ruleset::TABLE_FAMILY, nftables::BRIDGE].contains(&chain.family) && chain.table == self.names.table
+        is_of(chain, &self.names)
     }
 
     /// Returns true if the table is in the kernel, with all its chains.
@@ -386,6 +388,11 @@ impl Rules {
         // The diagnosis of the host knows of no bridge.
         Ok(own >= wanted)
     }
+}
+
+/// Returns true for a chain of the table with these names.
+fn is_of(chain: &BaseChain, names: &Names) -> bool {
+    [ruleset::TABLE_FAMILY, nftables::BRIDGE].contains(&chain.family) && chain.table == names.table
 }
 
 /// Waits until no packet is on its way through the hooks as they were.

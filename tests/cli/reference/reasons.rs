@@ -120,7 +120,12 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
         "Warning",
         "the Service is not served, or not all of its endpoints are used; the message gives the reason",
     ),
-    ("source", "CommitStatusFailed", "Warning", "the status of a commit cannot be reported to its server; it is tried again"),
+    (
+        "source",
+        "CommitStatusFailed",
+        "Warning",
+        "the status of a commit was not reported to its server; the message says whether podstead tries again",
+    ),
     ("source", "LastGoodNotWritten", "Warning", "a new revision cannot be written to disk; the current one stays in force"),
     ("source", "LastGoodUnreadable", "Warning", "the last accepted revision cannot be read from disk; the source is fetched"),
     ("source", "SourceDegraded", "Warning", "changes are found only by polling"),

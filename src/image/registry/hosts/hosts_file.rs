@@ -179,7 +179,7 @@ impl File<'_> {
         Ok(host)
     }
 
-    /// Whether content, and what tags name, may be asked for. An empty list is as none, as in containerd.
+    /// Permissions to ask for content, and for what tags name. An empty list is as none, as in containerd.
     fn capabilities(&self, value: &Spanned<DeValue<'_>>, field: &str) -> Result<(bool, bool), HostsProblem> {
         let wanted = "a list of \"pull\", \"resolve\" and \"push\"";
         let list = value.get_ref().as_array().ok_or_else(|| self.wrong_type(value, field, wanted))?;

@@ -310,6 +310,22 @@ fn listing_of_policies_loads() {
     assert!(!listed.contains("peer4_") && !listed.contains("in_") && !listed.contains("port_"), "{listed}");
 }
 
+/// A daemon that is killed while it replaces the table leaves the one that stood in.
+#[test]
+fn table_that_stood_in_goes_with_the_next() {
+    let mut host = Host::with_pods(1);
+    let tables = |host: &Host| host.machine.run("nft list tables");
+    let Host { machine, rules, .. } = &mut host;
+    machine.run("nft add table inet podstead_standby");
+    machine.within(|| rules.make().unwrap());
+    assert!(!tables(&host).contains("podstead_standby") && tables(&host).contains("inet podstead"));
+    host.machine.run("nft delete table inet podstead; nft add table inet podstead_standby");
+    host.machine.run("nft 'add chain inet podstead_standby passing { type filter hook forward priority 0; }'");
+    let Host { machine, rules, .. } = &mut host;
+    machine.within(|| rules.end(Switches::default()).unwrap());
+    assert!(!tables(&host).contains("podstead"), "{}", tables(&host));
+}
+
 /// N11, N12: no connection that policies deny before and after a change passes during it, and none that they allow is refused.
 #[test]
 fn changes_open_and_close_nothing_else() {
