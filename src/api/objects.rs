@@ -5,20 +5,25 @@ use super::table::Column;
 use k8s_openapi::api::core::v1::Secret;
 use podstead_pod::SourceId;
 use podstead_pod::objects::{Held, Object, ObjectKind, ObjectName, Objects};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Annotation with the keys of a Secret, whose data are left out.
 pub const KEYS_ANNOTATION: &str = "podstead.dev/keys";
 
 /// Columns of ConfigMaps.
-pub(super) const CONFIG_MAP_COLUMNS: &[Column] =
-    &[Column::name(), Column::text("Data", "Number of keys"), Column::text("Source", "Source that the object comes from").wide()];
+pub(super) const CONFIG_MAP_COLUMNS: &[Column] = &[
+    Column::name(),
+    Column::text("Data", "Number of keys"),
+    Column::text("Source", "Source that the object comes from").wide(),
+    Column::text("Keys", "The keys").wide(),
+];
 /// Columns of Secrets.
 pub(super) const SECRET_COLUMNS: &[Column] = &[
     Column::name(),
     Column::text("Type", "Type of the Secret"),
     Column::text("Data", "Number of keys"),
     Column::text("Source", "Source that the object comes from").wide(),
+    Column::text("Keys", "The keys, with the sizes of their values").wide(),
 ];
 
 /// The objects of a kind as they are shown.
@@ -28,16 +33,17 @@ pub(super) fn shown_of(objects: &Objects, kind: ObjectKind) -> Vec<Value> {
 
 /// The cells of a ConfigMap.
 pub(super) fn config_map_cells(object: &Value) -> Vec<Value> {
-    let keys = |field: &str| object[field].as_object().map_or(0, Map::len);
-    let keys = keys("data") + keys("binaryData");
-    vec![object["metadata"]["name"].clone(), json!(keys.to_string()), source_of(object)]
+    let fields = ["data", "binaryData"].into_iter().filter_map(|field| object[field].as_object());
+    let keys: Vec<&str> = fields.flat_map(|field| field.keys().map(String::as_str)).collect();
+    let (count, keys) = (json!(keys.len().to_string()), json!(keys.join(", ")));
+    vec![object["metadata"]["name"].clone(), count, source_of(object), keys]
 }
 
 /// The cells of a Secret.
 pub(super) fn secret_cells(object: &Value) -> Vec<Value> {
-    let keys = object["metadata"]["annotations"][KEYS_ANNOTATION].as_str().unwrap_or_default();
-    let keys = keys.split(", ").filter(|key| !key.is_empty()).count();
-    vec![object["metadata"]["name"].clone(), object["type"].clone(), json!(keys.to_string()), source_of(object)]
+    let keys = &object["metadata"]["annotations"][KEYS_ANNOTATION];
+    let count = keys.as_str().unwrap_or_default().split(", ").filter(|key| !key.is_empty()).count();
+    vec![object["metadata"]["name"].clone(), object["type"].clone(), json!(count.to_string()), source_of(object), keys.clone()]
 }
 
 fn source_of(object: &Value) -> Value {

@@ -217,7 +217,7 @@ impl Collection for Served {
 }
 
 /// The cells of `kubectl get services`.
-pub fn service_cells(object: &Value) -> Vec<String> {
+fn service_cells(object: &Value) -> Vec<String> {
     let spec = &object["spec"];
     let text = |value: &Value, none: &str| value.as_str().filter(|text| !text.is_empty()).unwrap_or(none).to_owned();
     let ingress = object["status"]["loadBalancer"]["ingress"].as_array().into_iter().flatten();
@@ -248,7 +248,7 @@ pub fn service_cells(object: &Value) -> Vec<String> {
 }
 
 /// The cells of `kubectl get endpointslices`.
-pub fn slice_cells(object: &Value) -> Vec<String> {
+fn slice_cells(object: &Value) -> Vec<String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let ports = list(&object["ports"]).iter().filter_map(|port| port["port"].as_u64()).map(|port| port.to_string()).collect();
     let endpoints = list(&object["endpoints"]);

@@ -17,24 +17,30 @@ pub(super) enum ObjectType {
     PersistentVolumeClaim,
     /// Services.
     Service,
+    /// EndpointSlices.
+    EndpointSlice,
     /// NetworkPolicies.
     NetworkPolicy,
+    /// Namespaces that objects are in.
+    Namespace,
+    /// This host.
+    Node,
     /// Workloads of a kind.
     Workload(WorkloadKind),
 }
 
-/// Types besides workloads, with their names: plural, singular, short.
-const OTHERS: [(ObjectType, [&str; 3]); 6] = [
-    (ObjectType::Pod, ["pods", "pod", "po"]),
-    (ObjectType::ConfigMap, ["configmaps", "configmap", "cm"]),
-    (ObjectType::Secret, ["secrets", "secret", "secret"]),
-    (ObjectType::PersistentVolumeClaim, ["persistentvolumeclaims", "persistentvolumeclaim", "pvc"]),
-    (ObjectType::Service, ["services", "service", "svc"]),
-    (ObjectType::NetworkPolicy, ["networkpolicies", "networkpolicy", "netpol"]),
+/// Types besides workloads.
+const OTHERS: [ObjectType; 9] = [
+    ObjectType::Pod,
+    ObjectType::ConfigMap,
+    ObjectType::Secret,
+    ObjectType::PersistentVolumeClaim,
+    ObjectType::Service,
+    ObjectType::EndpointSlice,
+    ObjectType::NetworkPolicy,
+    ObjectType::Namespace,
+    ObjectType::Node,
 ];
-
-/// The group of NetworkPolicies.
-const NETWORKING: &str = "networking.k8s.io";
 
 impl ObjectType {
     /// The type that a word means, in upper or lower case; the group may follow after a dot.
@@ -47,44 +53,59 @@ impl ObjectType {
             [plural, singular, short].contains(&word.as_str())
                 || !group.is_empty() && [plural, singular].into_iter().any(is_qualified)
         };
-        OTHERS.map(|(object_type, _)| object_type).into_iter().chain(WORKLOAD_KINDS.map(Self::Workload)).find(is_meant)
+        OTHERS.into_iter().chain(WORKLOAD_KINDS.map(Self::Workload)).find(is_meant)
     }
 
     /// The API group; empty for the core group.
     fn group(self) -> &'static str {
         match self {
             Self::Workload(kind) => workload_resource(kind).group,
-            Self::NetworkPolicy => NETWORKING,
-            Self::Pod | Self::ConfigMap | Self::Secret | Self::PersistentVolumeClaim | Self::Service => "",
+            Self::NetworkPolicy => "networking.k8s.io",
+            Self::EndpointSlice => "discovery.k8s.io",
+            Self::Pod
+            | Self::ConfigMap
+            | Self::Secret
+            | Self::PersistentVolumeClaim
+            | Self::Service
+            | Self::Namespace
+            | Self::Node => "",
         }
+    }
+
+    /// True if its objects are in a namespace.
+    pub(super) const fn is_namespaced(self) -> bool {
+        !matches!(self, Self::Namespace | Self::Node)
     }
 
     /// The types that `all` means.
     pub(super) fn all() -> Vec<Self> {
-        std::iter::once(Self::Pod).chain(WORKLOAD_KINDS.map(Self::Workload)).collect()
+        [Self::Pod, Self::Service].into_iter().chain(WORKLOAD_KINDS.map(Self::Workload)).collect()
     }
 
+    /// Plural, singular and short name.
     fn names(self) -> [&'static str; 3] {
         match self {
             Self::Workload(kind) => {
                 let resource = workload_resource(kind);
                 [resource.plural, resource.singular, resource.short.unwrap_or(resource.plural)]
             }
-            Self::Pod => OTHERS[0].1,
-            Self::ConfigMap => OTHERS[1].1,
-            Self::Secret => OTHERS[2].1,
-            Self::PersistentVolumeClaim => OTHERS[3].1,
-            Self::Service => OTHERS[4].1,
-            Self::NetworkPolicy => OTHERS[5].1,
+            Self::Pod => ["pods", "pod", "po"],
+            Self::ConfigMap => ["configmaps", "configmap", "cm"],
+            Self::Secret => ["secrets", "secret", "secret"],
+            Self::PersistentVolumeClaim => ["persistentvolumeclaims", "persistentvolumeclaim", "pvc"],
+            Self::Service => ["services", "service", "svc"],
+            Self::EndpointSlice => ["endpointslices", "endpointslice", "endpointslice"],
+            Self::NetworkPolicy => ["networkpolicies", "networkpolicy", "netpol"],
+            Self::Namespace => ["namespaces", "namespace", "ns"],
+            Self::Node => ["nodes", "node", "no"],
         }
     }
 
     /// The word before the name with `-o name`, such as `deployment.apps`.
     pub(super) fn qualified_singular(self) -> String {
-        match self {
-            Self::Workload(kind) => workload_resource(kind).qualified_singular(),
-            Self::NetworkPolicy => format!("networkpolicy.{NETWORKING}"),
-            Self::Pod | Self::ConfigMap | Self::Secret | Self::PersistentVolumeClaim | Self::Service => self.names()[1].to_owned(),
+        match self.group() {
+            "" => self.names()[1].to_owned(),
+            group => format!("{}.{group}", self.names()[1]),
         }
     }
 
@@ -93,7 +114,14 @@ impl ObjectType {
         match self {
             Self::Workload(kind) => workload_resource(kind).qualified,
             Self::NetworkPolicy => "networkpolicies.networking.k8s.io",
-            Self::Pod | Self::ConfigMap | Self::Secret | Self::PersistentVolumeClaim | Self::Service => self.names()[0],
+            Self::EndpointSlice => "endpointslices.discovery.k8s.io",
+            Self::Pod
+            | Self::ConfigMap
+            | Self::Secret
+            | Self::PersistentVolumeClaim
+            | Self::Service
+            | Self::Namespace
+            | Self::Node => self.names()[0],
         }
     }
 
@@ -101,7 +129,7 @@ impl ObjectType {
     pub(super) fn collection(self, namespace: Option<&str>) -> Target {
         let group = self.group();
         let base = if group.is_empty() { "/api/v1".to_owned() } else { format!("/apis/{group}/v1") };
-        match namespace {
+        match namespace.filter(|_| self.is_namespaced()) {
             Some(namespace) => Target::new(&base, &["namespaces", namespace, self.names()[0]]),
             None => Target::new(&base, &[self.names()[0]]),
         }
@@ -133,16 +161,14 @@ pub(super) fn parse_object(text: &str) -> Result<(ObjectType, String), String> {
 /// Where to look for what a cluster has as objects.
 fn elsewhere(word: &str) -> Option<&'static str> {
     match word {
-        "no" | "node" | "nodes" => Some("this host is the only node; podstead status and podstead top node show it"),
-        "ns" | "namespace" | "namespaces" => Some("namespaces are created with their objects; use -n NAME or -A"),
         "pv" | "persistentvolume" | "persistentvolumes" => Some("the data of claims is in podstead get pvc and podstead volume ls"),
         _ => None,
     }
 }
 
 fn unknown(word: &str) -> String {
-    let others = OTHERS.into_iter().map(|(object_type, _)| object_type);
-    let names = others
+    let names = OTHERS
+        .into_iter()
         .chain(WORKLOAD_KINDS.map(ObjectType::Workload))
         .flat_map(ObjectType::names)
         .chain(["events", "sources", "images", "all"]);
@@ -183,11 +209,11 @@ mod tests {
     fn lists_of_types_are_read_once_each() {
         let sets = ObjectType::Workload(WorkloadKind::ReplicaSet);
         assert_eq!(parse_types("rs,po,rs").unwrap(), [sets, ObjectType::Pod]);
-        assert_eq!(parse_types("all").unwrap().len(), 8);
-        assert_eq!(parse_types("all,cm").unwrap().len(), 9);
+        assert_eq!(parse_types("all").unwrap().len(), 9);
+        assert_eq!(parse_types("all,cm").unwrap().len(), 10);
         assert_eq!(parse_types("deplyo").unwrap_err(), r#"unknown type "deplyo", did you mean "deploy"?"#);
         assert_eq!(parse_types("ing").unwrap_err(), r#"unknown type "ing""#);
-        assert!(parse_types("no").unwrap_err().contains("podstead top node"));
+        assert!(parse_types("pv").unwrap_err().contains("podstead volume ls"));
         assert_eq!(parse_types("rs,").unwrap_err(), r#"unknown type """#);
     }
 
@@ -201,6 +227,7 @@ mod tests {
     fn collections_are_in_their_group() {
         let path = |object_type: ObjectType, namespace| format!("{:?}", object_type.collection(namespace));
         assert!(path(ObjectType::NetworkPolicy, None).contains(r#""/apis/networking.k8s.io/v1/networkpolicies""#));
+        assert!(path(ObjectType::Node, Some("x")).contains(r#""/api/v1/nodes""#));
         assert!(path(ObjectType::Pod, None).contains(r#""/api/v1/pods""#));
         assert!(path(ObjectType::Workload(WorkloadKind::Job), Some("x")).contains(r#""/apis/batch/v1/namespaces/x/jobs""#));
     }

@@ -247,7 +247,13 @@ pub(super) async fn pods_meant(client: &Client, argument: &str, namespace: Optio
         ObjectType::Pod => return Ok(vec![one_pod(client, &name, namespace).await?]),
         ObjectType::Workload(kind) => pods_of(client, kind, &find(client, kind, &name, namespace).await?).await?,
         ObjectType::Service => pods_behind(client, &find_object(client, object_type, &name, namespace).await?).await?,
-        ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim | ObjectType::NetworkPolicy => {
+        ObjectType::ConfigMap
+        | ObjectType::Secret
+        | ObjectType::PersistentVolumeClaim
+        | ObjectType::EndpointSlice
+        | ObjectType::NetworkPolicy
+        | ObjectType::Namespace
+        | ObjectType::Node => {
             return Err(FindWorkloadError::NoWorkload(object_type.qualified_plural()));
         }
     };

@@ -1,6 +1,7 @@
 //! ConfigMaps and Secrets over the API and on the command line: what a Secret holds is not told.
 
-use crate::host::Host;
+use crate::host::{Host, NODE};
+use podstead::api::services::Shown;
 use podstead::pod::SourceId;
 use podstead::pod::objects::{Object, ObjectKind, ObjectName, Objects};
 use podstead::pod::sharing::Sharing;
@@ -34,7 +35,7 @@ fn config_maps_are_told_with_their_data_and_their_source() {
     assert_eq!(one, list["items"][0]);
     assert_eq!((&one["data"]["MODE"], &one["metadata"]["namespace"]), (&json!("fast"), &json!("shop")));
     assert_eq!(one["metadata"]["annotations"]["podstead.dev/source"], "manifests");
-    assert_eq!(host.get_table("/api/v1/configmaps")["rows"][0]["cells"], json!(["web", "2", "manifests"]));
+    assert_eq!(host.get_table("/api/v1/configmaps")["rows"][0]["cells"], json!(["web", "2", "manifests", "MODE, logo"]));
     assert_eq!(host.get("/api/v1/namespaces/other/configmaps")["items"], json!([]));
 }
 
@@ -61,7 +62,7 @@ fn of_a_secret_keys_and_sizes_are_told_and_nothing_else() {
 #[test]
 fn objects_are_listed_on_the_command_line() {
     let host = host();
-    assert_eq!(host.run(&["get", "cm"]), "NAMESPACE   NAME   DATA   SOURCE\nshop        web    2      manifests\n");
+    assert_eq!(host.run(&["get", "cm"]), "NAMESPACE   NAME   DATA\nshop        web    2\n");
     let secrets = host.run(&["get", "secrets", "-o", "wide"]);
     assert_eq!(
         secrets,
@@ -70,4 +71,37 @@ fn objects_are_listed_on_the_command_line() {
     let (code, message) = host.fail(&["get", "configmap", "none", "-n", "shop"]);
     assert_eq!(code, 1);
     assert!(message.contains("configmap \"none\" not found in namespace \"shop\" (looked in source manifests)"), "{message}");
+}
+
+#[test]
+fn all_types_are_listed_together() {
+    let host = host();
+    let ports = json!([{"port": 80, "nodePort": 30080}]);
+    let spec = json!({"type": "NodePort", "clusterIP": "10.202.0.7", "selector": {"app": "web"}, "ports": ports});
+    let service = json!({"metadata": {"name": "web", "namespace": "shop"}, "spec": spec});
+    let slice = json!({"metadata": {"name": "web-v4", "namespace": "shop"}, "addressType": "IPv4", "endpoints": []});
+    host.services.replace(vec![Shown {
+        service: serde_json::from_value(service).unwrap(),
+        slices: vec![serde_json::from_value(slice).unwrap()],
+        source: SourceId::new("manifests"),
+    }]);
+    host.publish_running("shop", "front");
+    let all = host.run(&["get", "all", "-n", "shop"]);
+    let (pods, services) = all.split_once("\n\n").unwrap_or_else(|| panic!("{all}"));
+    assert!(pods.contains("\npod/front-edge "), "{all}");
+    assert_eq!(
+        services,
+        "NAME          TYPE       CLUSTER-IP   EXTERNAL-IP   PORT(S)\n\
+         service/web   NodePort   10.202.0.7   <none>        80:30080/TCP\n"
+    );
+    assert_eq!(host.run(&["get", "svc", "web", "-o", "jsonpath={.spec.clusterIP}"]), "10.202.0.7");
+    assert_eq!(host.run(&["get", "svc,cm", "-o", "name"]), "service/web\nconfigmap/web\n");
+    assert_eq!(host.run(&["get", "endpointslices", "-o", "name"]), "endpointslice.discovery.k8s.io/web-v4\n");
+    assert_eq!(host.run(&["get", "cm/web", "-o", "jsonpath={.data.MODE}"]), "fast");
+    let nodes = host.run(&["get", "nodes"]);
+    assert!(nodes.starts_with("NAME   STATUS") && nodes.contains("\nedge   "), "{nodes}");
+    assert_eq!(host.run(&["get", "node", NODE, "-o", "name"]), "node/edge\n");
+    assert!(host.run(&["get", "ns", "-o", "name"]).contains("namespace/shop\n"));
+    let (code, message) = host.fail(&["describe", "node/edge"]);
+    assert!(code == 1 && message.contains("nodes cannot be described; see podstead get nodes -o yaml"), "{message}");
 }

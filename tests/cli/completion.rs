@@ -47,7 +47,7 @@ fn help_is_a_subcommand() {
 fn unknown_types_are_explained() {
     let host = Host::start();
     let of = |word: &str| text(&host.output(&["get", word]).stderr).to_owned();
-    assert!(of("nodes").contains("this host is the only node"), "{}", of("nodes"));
+    assert!(of("pv").contains("podstead volume ls"), "{}", of("pv"));
     assert!(of("deplyo").contains(r#"did you mean "deploy"?"#));
     assert!(!of("zz").contains("did you mean"), "{}", of("zz"));
 }

@@ -2,6 +2,7 @@
 
 use crate::stub::{StubImages, StubOrders, StubRuntime, StubSources};
 use jiff::Timestamp;
+use podstead::api::services::ServiceView;
 use podstead::api::{Access, ApiSocket, Backend, NodeView, Published, ServerIdentity, serve, serve_tls};
 use podstead::container::{
     CgroupResources, ContainerKind, ContainerState, ContainerStatus, ObservedPod, PodNamespaces, QosClass, SandboxState,
@@ -47,6 +48,7 @@ pub(crate) struct Host {
     pub(crate) runtime: Arc<StubRuntime>,
     pub(crate) images: Arc<StubImages>,
     pub(crate) objects: Arc<ObjectView>,
+    pub(crate) services: Arc<ServiceView>,
     pub(crate) orders: Arc<StubOrders>,
     pub(crate) paths: Paths,
     pub(crate) tokio: Tokio,
@@ -71,6 +73,7 @@ impl Host {
             runtime: Arc::new(StubRuntime::default()),
             images: Arc::new(StubImages::new()),
             objects: Arc::default(),
+            services: Arc::new(ServiceView::new(0)),
             orders: Arc::default(),
             paths,
             tokio,
@@ -101,7 +104,7 @@ impl Host {
             writable: tokio::sync::watch::channel(None).1,
             pod_control: Arc::clone(&host.orders) as _,
             expand: None,
-            services: Arc::new(podstead::api::services::ServiceView::new(0)),
+            services: Arc::clone(&host.services),
             access: Arc::new(access),
             upstream: None,
             started_at: Timestamp::now(),

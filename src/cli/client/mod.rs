@@ -41,12 +41,15 @@ pub(super) struct Target {
 impl Target {
     /// Without a query so far. Segments are encoded: a name from the command line cannot become another path.
     pub(super) fn new(base: &str, segments: &[&str]) -> Self {
-        let mut path = base.to_owned();
-        for segment in segments {
-            path.push('/');
-            path.push_str(&encode_segment(segment));
-        }
-        Self { path, query: Vec::new(), as_table: false }
+        let base = Self { path: base.to_owned(), query: Vec::new(), as_table: false };
+        segments.iter().fold(base, |target, segment| target.below(segment))
+    }
+
+    /// One object of this collection.
+    pub(super) fn below(mut self, segment: &str) -> Self {
+        self.path.push('/');
+        self.path.push_str(&encode_segment(segment));
+        self
     }
 
     /// Adds a parameter.

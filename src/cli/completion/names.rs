@@ -78,8 +78,7 @@ fn wanted(words: &[&str]) -> Option<Wanted> {
     if let Some((kind, _)) = last.split_once('/') {
         return match ObjectType::named(kind)? {
             ObjectType::Workload(found) => Some(Wanted::Objects(kind.to_owned(), found)),
-            found @ (ObjectType::Service | ObjectType::NetworkPolicy) => Some(Wanted::Listed(format!("{kind}/"), found)),
-            ObjectType::Pod | ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim => None,
+            found => Some(Wanted::Listed(format!("{kind}/"), found)),
         };
     }
     match plain.as_slice() {
@@ -89,9 +88,7 @@ fn wanted(words: &[&str]) -> Option<Wanted> {
         ["get" | "describe" | "top", kind, ..] if ObjectType::named(kind) == Some(ObjectType::Pod) => Some(Wanted::Pods),
         ["get" | "describe", kind, ..] => match ObjectType::named(kind) {
             Some(ObjectType::Workload(kind)) => Some(Wanted::Workloads(kind)),
-            Some(ObjectType::PersistentVolumeClaim) => Some(Wanted::Claims),
-            Some(found @ (ObjectType::Service | ObjectType::NetworkPolicy)) => Some(Wanted::Listed(String::new(), found)),
-            Some(ObjectType::Pod | ObjectType::ConfigMap | ObjectType::Secret) => None,
+            Some(found) => Some(Wanted::Listed(String::new(), found)),
             None if matches!(*kind, "sources" | "source") => Some(Wanted::Sources),
             None => None,
         },

@@ -125,7 +125,12 @@ pub(super) fn run(args: &DescribeArgs, context: &Context) -> anyhow::Result<Exit
             ObjectType::Workload(kind) => run_workload(&client, kind, &name, namespace, context.color()).await?,
             ObjectType::Service => run_service(&client, &name, namespace, context.color()).await?,
             ObjectType::NetworkPolicy => run_network_policy(&client, &name, namespace).await?,
-            ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim => {
+            ObjectType::ConfigMap
+            | ObjectType::Secret
+            | ObjectType::PersistentVolumeClaim
+            | ObjectType::EndpointSlice
+            | ObjectType::Namespace
+            | ObjectType::Node => {
                 let plural = object_type.qualified_plural();
                 bail!("{plural} cannot be described; see podstead get {plural} -o yaml")
             }

@@ -92,7 +92,13 @@ async fn involved(client: &Client, argument: &str, namespace: Option<&str>) -> a
             let service = workloads::find_object(client, object_type, &name, namespace).await?;
             Ok(("Service", workloads::metadata(&service, "namespace").to_owned(), name))
         }
-        ObjectType::ConfigMap | ObjectType::Secret | ObjectType::PersistentVolumeClaim | ObjectType::NetworkPolicy => {
+        ObjectType::ConfigMap
+        | ObjectType::Secret
+        | ObjectType::PersistentVolumeClaim
+        | ObjectType::EndpointSlice
+        | ObjectType::NetworkPolicy
+        | ObjectType::Namespace
+        | ObjectType::Node => {
             bail!("there are no events of {}", object_type.qualified_plural())
         }
     }

@@ -193,15 +193,33 @@ fn keep<T>(
     Ok(())
 }
 
+/// For an object that is not there and has no neighbour of a similar name, the answer of the daemon, which names the sources that it searched.
+async fn explained(
+    kept: Result<(), FindWorkloadError>,
+    asked: &Asked,
+    namespace: Option<&str>,
+    client: &Client,
+) -> anyhow::Result<()> {
+    if let Err(FindWorkloadError::NotFound { name, suggestion: None, .. }) = &kept
+        && matches!(asked.object_type, ObjectType::ConfigMap | ObjectType::Secret)
+        && namespace.is_some()
+    {
+        client.get::<Value>(asked.object_type.collection(namespace).below(name)).await?;
+    }
+    Ok(kept?)
+}
+
 async fn print_tables(options: &ListOptions, asked: &[Asked], client: &Client, color: bool) -> anyhow::Result<()> {
     let NamespaceArgs { namespace, all_namespaces } = &options.namespace;
     let mut tables = Vec::new();
     for asked in asked {
         let mut table: ServedTable = client.get(target(options, asked).in_columns()).await?;
-        keep(&mut table.rows, asked, namespace.as_deref(), |row| row.name())?;
+        let kept = keep(&mut table.rows, asked, namespace.as_deref(), |row| row.name());
+        explained(kept, asked, namespace.as_deref(), client).await?;
         tables.push((asked, table));
     }
-    let is_elsewhere = tables.iter().flat_map(|(_, table)| &table.rows).any(|row| row.namespace() != "default");
+    let namespaced = tables.iter().filter(|(asked, _)| asked.object_type.is_namespaced());
+    let is_elsewhere = namespaced.flat_map(|(_, table)| &table.rows).any(|row| row.namespace() != "default");
     let columns = Columns {
         wide: options.output.output.is_wide(),
         with_namespace: *all_namespaces || namespace.is_none() && is_elsewhere,
@@ -216,7 +234,8 @@ async fn print_tables(options: &ListOptions, asked: &[Asked], client: &Client, c
     let mut is_first = true;
     for (asked, table) in &tables {
         let prefix = (tables.len() > 1).then(|| asked.object_type.qualified_singular());
-        let mut printer = Printer::new(table, Columns { prefix, ..columns.clone() });
+        let with_namespace = columns.with_namespace && asked.object_type.is_namespaced();
+        let mut printer = Printer::new(table, Columns { prefix, with_namespace, ..columns.clone() });
         if !table.rows.is_empty() {
             let mut out = io::stdout().lock();
             if !is_first {
@@ -264,7 +283,8 @@ async fn print_objects(options: &ListOptions, asked: &[Asked], client: &Client) 
     let mut version = String::new();
     for asked in asked {
         let mut list: ServedList = client.get(target(options, asked)).await?;
-        keep(&mut list.items, asked, namespace, |item| metadata(item, "name"))?;
+        let kept = keep(&mut list.items, asked, namespace, |item| metadata(item, "name"));
+        explained(kept, asked, namespace, client).await?;
         version = list.metadata.resource_version;
         all.push((asked.object_type, list.items));
     }

@@ -4,11 +4,9 @@ mod claims;
 mod events;
 mod images;
 mod listed;
-mod objects;
 mod pods;
 mod rows;
 mod server_table;
-mod services;
 mod sources;
 
 pub(super) use claims::{ClaimsArgs, ServedClaim, ask as ask_claims, run as list_claims};
@@ -22,7 +20,6 @@ use super::object_type::ObjectType;
 use super::output::{ObjectWriter, OutputFormat};
 use clap::{Args, Subcommand};
 use listed::TypeArgs;
-use objects::Plural;
 use podstead_workload::object::WorkloadKind;
 use std::process::ExitCode;
 
@@ -41,7 +38,7 @@ enum Kind {
     /// Pods of this host
     #[command(visible_aliases = ["pod", "po"])]
     Pods(pods::PodsArgs),
-    /// Pods and workloads
+    /// Pods, Services and workloads
     All(listed::ListOptions),
     /// Deployments
     #[command(visible_aliases = ["deployment", "deploy"])]
@@ -72,22 +69,28 @@ enum Kind {
     Sources(sources::SourcesArgs),
     /// ConfigMaps of this host
     #[command(name = "configmaps", visible_aliases = ["configmap", "cm"])]
-    ConfigMaps(objects::ObjectsArgs),
+    ConfigMaps(TypeArgs),
     /// Secrets of this host, without their values
     #[command(visible_alias = "secret")]
-    Secrets(objects::ObjectsArgs),
+    Secrets(TypeArgs),
     /// PersistentVolumeClaims, including released ones with data on disk
     #[command(name = "persistentvolumeclaims", visible_aliases = ["persistentvolumeclaim", "pvc"])]
     PersistentVolumeClaims(claims::ClaimsArgs),
     /// Services of this host
     #[command(name = "services", visible_aliases = ["service", "svc"])]
-    Services(services::ServicesArgs),
+    Services(TypeArgs),
     /// NetworkPolicies of this host
     #[command(name = "networkpolicies", visible_aliases = ["networkpolicy", "netpol"])]
     NetworkPolicies(TypeArgs),
     /// Endpoints of Services
     #[command(name = "endpointslices", visible_alias = "endpointslice")]
-    EndpointSlices(services::ServicesArgs),
+    EndpointSlices(TypeArgs),
+    /// Namespaces that objects are in
+    #[command(visible_aliases = ["namespace", "ns"])]
+    Namespaces(TypeArgs),
+    /// This host
+    #[command(visible_aliases = ["node", "no"])]
+    Nodes(TypeArgs),
     /// Images on this host
     #[command(visible_alias = "image")]
     Images(images::ImagesArgs),
@@ -115,7 +118,8 @@ pub(super) fn run(args: &GetArgs, context: &Context) -> anyhow::Result<ExitCode>
     let client = context.client()?;
     let color = context.color();
     context.block_on(async {
-        let workloads = async |args, kind| listed::run_type(args, ObjectType::Workload(kind), &client, color).await;
+        let typed = async |args, object_type| listed::run_type(args, object_type, &client, color).await;
+        let workloads = async |args, kind| typed(args, ObjectType::Workload(kind)).await;
         match &args.kind {
             None => listed::run_objects(&args.objects, &client, color).await,
             Some(Kind::All(options)) => listed::run_all(options, &client, color).await,
@@ -129,12 +133,14 @@ pub(super) fn run(args: &GetArgs, context: &Context) -> anyhow::Result<ExitCode>
             Some(Kind::Pods(args)) => pods::run(args, &client, color).await,
             Some(Kind::Events(args)) => events::run(args, &client, color).await,
             Some(Kind::Sources(args)) => sources::run(args, &client, color).await,
-            Some(Kind::ConfigMaps(args)) => objects::run(args, Plural::ConfigMaps, &client, color).await,
-            Some(Kind::Secrets(args)) => objects::run(args, Plural::Secrets, &client, color).await,
+            Some(Kind::ConfigMaps(args)) => typed(args, ObjectType::ConfigMap).await,
+            Some(Kind::Secrets(args)) => typed(args, ObjectType::Secret).await,
             Some(Kind::PersistentVolumeClaims(args)) => claims::run(args, &client, color).await,
-            Some(Kind::Services(args)) => services::run(args, services::Plural::Services, &client, color).await,
-            Some(Kind::NetworkPolicies(args)) => listed::run_type(args, ObjectType::NetworkPolicy, &client, color).await,
-            Some(Kind::EndpointSlices(args)) => services::run(args, services::Plural::EndpointSlices, &client, color).await,
+            Some(Kind::Services(args)) => typed(args, ObjectType::Service).await,
+            Some(Kind::NetworkPolicies(args)) => typed(args, ObjectType::NetworkPolicy).await,
+            Some(Kind::EndpointSlices(args)) => typed(args, ObjectType::EndpointSlice).await,
+            Some(Kind::Namespaces(args)) => typed(args, ObjectType::Namespace).await,
+            Some(Kind::Nodes(args)) => typed(args, ObjectType::Node).await,
             Some(Kind::Images(args)) => images::run(args, &client, color).await,
         }
     })

@@ -81,7 +81,10 @@ fn kind_of(object_type: ObjectType) -> anyhow::Result<WorkloadKind> {
         | ObjectType::Secret
         | ObjectType::PersistentVolumeClaim
         | ObjectType::Service
-        | ObjectType::NetworkPolicy => {
+        | ObjectType::EndpointSlice
+        | ObjectType::NetworkPolicy
+        | ObjectType::Namespace
+        | ObjectType::Node => {
             bail!("{} are not rolled out: name a Deployment, StatefulSet or DaemonSet", object_type.qualified_plural())
         }
     }
