@@ -7,7 +7,7 @@ BUILD_PACKAGES := gcc libc6-dev libseccomp-dev pkg-config libelf-dev zlib1g-dev
 DEMO_PACKAGES := busybox-static curl git iproute2 python3
 # Any kubectl works; the Debian package conflicts with other packages that contain one.
 KUBECTL_PACKAGE := $(if $(shell command -v kubectl),,kubernetes-client)
-TEST_PACKAGES := $(DEMO_PACKAGES) nftables iptables gnupg openssh-client openssh-server nginx-light fcgiwrap bind9-dnsutils unbound containernetworking-plugins catatonit util-linux e2fsprogs procps strace zstd prometheus mmdebstrap age openssl python3-cryptography python3-yaml skopeo docker-registry umoci podman crun runc conmon docker.io ufw firewalld dbus $(KUBECTL_PACKAGE)
+TEST_PACKAGES := $(DEMO_PACKAGES) nftables iptables gnupg openssh-client openssh-server nginx-light fcgiwrap bind9-dnsutils unbound containernetworking-plugins catatonit util-linux e2fsprogs procps strace zstd prometheus mmdebstrap age openssl python3-cryptography python3-yaml python3-kubernetes skopeo docker-registry umoci podman crun runc conmon docker.io ufw firewalld dbus $(KUBECTL_PACKAGE)
 CLUSTER_PACKAGES := $(TEST_PACKAGES) etcd-server golang-go dpkg-dev
 BENCH_PACKAGES := $(TEST_PACKAGES) iperf3 netavark
 VM_PACKAGES := $(TEST_PACKAGES) qemu-system-x86 qemu-utils nbdkit

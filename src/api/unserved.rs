@@ -15,6 +15,17 @@ pub(super) fn no_such_path(path: &str) -> ApiFailure {
             "this host has no service accounts: podstead kubeconfig is how clients are let in"
         }
         ["apis", "autoscaling", ..] => "this host does not scale workloads by itself: use kubectl scale",
+        ["apis", "networking.k8s.io", _, "namespaces", _, "ingresses", ..] | ["apis", "networking.k8s.io", _, "ingresses", ..] => {
+            "this host has no ingress controller: a Service of type NodePort or LoadBalancer, or a hostPort, is reached from outside"
+        }
+        ["apis", "policy", ..] => "this host has no disruption budgets: nothing evicts its pods",
+        ["api", "v1", "namespaces", _, "resourcequotas" | "limitranges", ..] => {
+            "this host has no quotas: resources.limits of the containers, and allow of a source, limit what pods use"
+        }
+        ["api", "v1", "persistentvolumes", ..] | ["apis", "storage.k8s.io", ..] => {
+            "this host has no volumes or classes of a cluster: a PersistentVolumeClaim is a directory here, see podstead get pvc"
+        }
+        ["apis", "apiextensions.k8s.io", ..] => "this host has no custom resources",
         ["apis", "rbac.authorization.k8s.io", ..] => "this host has no RBAC: api.roles in its configuration says who may do what",
         _ => return ApiFailure::no_such_path(path),
     };
@@ -48,6 +59,11 @@ mod tests {
             ("/api/v1/namespaces/a/serviceaccounts/default/token", "podstead kubeconfig"),
             ("/apis/autoscaling/v2/namespaces/a/horizontalpodautoscalers", "kubectl scale"),
             ("/apis/rbac.authorization.k8s.io/v1/roles", "api.roles"),
+            ("/apis/networking.k8s.io/v1/namespaces/a/ingresses", "NodePort"),
+            ("/apis/policy/v1/namespaces/a/poddisruptionbudgets", "nothing evicts"),
+            ("/api/v1/namespaces/a/resourcequotas", "resources.limits"),
+            ("/api/v1/persistentvolumes", "podstead get pvc"),
+            ("/apis/storage.k8s.io/v1/storageclasses", "podstead get pvc"),
         ] {
             let failure = no_such_path(path);
             assert!(failure.code == 404 && failure.message.contains(expected), "{failure:?}");

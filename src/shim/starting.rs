@@ -227,6 +227,7 @@ impl PodShim {
     fn start_succeeded(&mut self, key: ContainerKey, client: ClientKey, id: u64) {
         let Some(container) = self.containers.get_mut(&key) else { return };
         let started_at = Timestamp::now();
+        container.log.begin();
         match std::mem::replace(&mut container.process, Process::Gone) {
             Process::Created(handle) | Process::Running(handle) => {
                 container.status.state = ContainerState::Running { pid: handle.pid, started_at };

@@ -73,6 +73,18 @@ fn container_that_never_started_has_no_log() {
 }
 
 #[test]
+fn silent_container_has_an_empty_log() {
+    let host = TestHost::start();
+    host.write_manifest("silent.yaml", &pod("silent", "    command: [sleep, '1000000']\n"));
+    host.write_manifest("brief.yaml", &pod("brief", "    command: ['true']\n").replace("spec:", "spec:\n  restartPolicy: Never"));
+    host.wait_running("silent");
+    host.wait_for_pod("brief", "ended", |pod| pod.0["status"]["phase"] == "Succeeded");
+    for name in ["silent", "brief"] {
+        assert_eq!(host.cli_ok(&["logs", name]), "");
+    }
+}
+
+#[test]
 fn events_of_an_earlier_daemon_are_shown() {
     let mut host = TestHost::start();
     host.write_manifest("web.yaml", &pod("web", "    command: [sleep, '1000000']\n"));

@@ -250,7 +250,17 @@ fn job_of_cron_job_is_created() {
     kubectl.run(&["create", "cronjob", "nightly", "--image=localhost/busybox:1", "--schedule=0 0 1 1 *", "--", "true"], "");
     let told = kubectl.run(&["create", "job", "now", "--from=cronjob/nightly"], "");
     assert!(told.contains("stays when its CronJob goes") && told.contains("job.batch/now created"), "{told}");
-    kubectl.run(&["wait", "--for=condition=Complete", "job/now", "--timeout=60s"], "");
+    kubectl.run(&["create", "job", "other", "--image=localhost/busybox:1", "--", "echo", "other"], "");
+    kubectl.run(&["wait", "--for=condition=Complete", "job/now", "job/other", "--timeout=60s"], "");
+    // The selector of a Job finds its pods and no others.
+    assert_eq!(kubectl.run(&["logs", "job/other"], ""), "other\n");
+    // It is generated: the file has none, also after a client sent it back.
+    let shown = kubectl.run(&["get", "job", "other", "-o", "yaml"], "");
+    assert!(shown.contains("selector:\n    matchLabels:\n      batch.kubernetes.io/controller-uid: "), "{shown}");
+    let changed = shown.replace("  labels:", "  labels:\n    team: shop").replacen("backoffLimit: 6", "backoffLimit: 5", 1);
+    kubectl.run(&["replace", "-f", "-"], &changed);
+    let file = kubectl.file("other.job.yaml");
+    assert!(file.contains("backoffLimit: 5") && !file.contains("selector"), "{file}");
 }
 
 #[test]
@@ -294,8 +304,14 @@ fn what_one_host_cannot_do_is_told() {
     kubectl.run(&["create", "deployment", "shop", "--image=localhost/busybox:1", "--replicas=0"], "");
     for program in every_kubectl() {
         let is_old = program == Path::new("kubectl");
-        let told: [(&[&str], &str); 6] = [
-            (&["autoscale", "deployment", "shop", "--max=3"], "kubectl scale"),
+        // From 1.34 on, kubectl prints its own words about versions of the API instead of the answer.
+        let scaling = match kubectl.minor_version(&program) {
+            ..34 => "kubectl scale",
+            _ => "incompatible with autoscaling/v1",
+        };
+        let told: [(&[&str], &str); 7] = [
+            (&["autoscale", "deployment", "shop", "--max=3"], scaling),
+            (&["create", "quota", "small", "--hard=pods=1"], "resources.limits"),
             (&["cordon", "edge-1"], "cannot be cordoned"),
             (&["drain", "edge-1", "--force", "--timeout=30s"], "podstead stop stops"),
             (&["create", "token", "default"], "podstead kubeconfig"),

@@ -42,6 +42,7 @@ mod probes;
 mod probes_effects;
 mod process_view;
 mod pull_secrets;
+mod python_client;
 mod real_images;
 mod removal;
 mod resources;

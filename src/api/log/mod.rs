@@ -195,7 +195,7 @@ fn previous_not_found(pod: &PublishedPod, container: &str) -> ApiFailure {
     ApiFailure::bad_request(format!("previous terminated container {container:?} in pod {name:?} not found"))
 }
 
-/// Says why a container has no log: it never started, or its files were removed.
+/// Says why a container has no log: it never started, or its files were removed. An older shim made them with the first line.
 fn log_not_found(pod: &PublishedPod, container: &str) -> ApiFailure {
     let name = &pod.desired.full_name.name;
     let state = container_status(pod, container).and_then(|status| status.state.as_ref());
@@ -207,7 +207,7 @@ fn log_not_found(pod: &PublishedPod, container: &str) -> ApiFailure {
             let parts = [reason, message].into_iter().flatten().map(String::as_str).filter(|part| !part.is_empty());
             format!("it has not started: {}", parts.collect::<Vec<_>>().join(": "))
         }
-        None => "its log files were removed".to_owned(),
+        None => "it has written nothing yet, or its log files were removed".to_owned(),
     };
     ApiFailure::bad_request(format!("container {container:?} in pod {name:?} has no log: {why}"))
 }

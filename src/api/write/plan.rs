@@ -14,6 +14,7 @@ use podstead_manifest::change::{
 use podstead_manifest::{ObjectKey, PatchesByObject, Problem, to_manifest};
 use podstead_pod::{NodeName, Severity};
 use podstead_store::{Accepted, AcceptedObject, Checked, check};
+use podstead_workload::job::CONTROLLER_UID_LABEL;
 use serde_json::{Map, Value, json};
 
 /// Largest ConfigMap or Secret, as an API server has it.
@@ -533,8 +534,20 @@ fn cleaned(mut object: Value) -> (Value, Option<String>) {
             annotations.retain(|name, _| !is_own(name));
         }
     }
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        drop_generated_selector(spec);
+    }
     drop_empty(&mut object);
     (object, applied)
+}
+
+/// Drops the selector that a Job is shown with.
+fn drop_generated_selector(spec: &mut Map<String, Value>) {
+    let labels = spec.get("selector").and_then(|selector| selector["matchLabels"].as_object());
+    let is_generated = labels.is_some_and(|labels| labels.len() == 1 && labels.contains_key(CONTROLLER_UID_LABEL));
+    if is_generated && spec.get("manualSelector") != Some(&Value::Bool(true)) {
+        spec.remove("selector");
+    }
 }
 
 /// Drops nulls, and the empty fields that kubectl adds.

@@ -112,6 +112,7 @@ impl Change {
                     }
                     _ => return Err(unsupported("application/json, application/yaml or application/vnd.kubernetes.protobuf")),
                 };
+                fill_type(&mut body.value, target);
                 check_type(&body.value, target)?;
                 if *method == Method::PUT {
                     return Ok(Self::Replace(body));
@@ -135,16 +136,30 @@ fn unread(message: impl std::fmt::Display) -> ApiFailure {
     ApiFailure::bad_request(format!("invalid request body: {message}"))
 }
 
+/// Kind and version of a body for the target.
+const fn type_of(target: &Target) -> [(&'static str, &'static str); 2] {
+    match target.part {
+        Part::Whole => [("kind", target.kind), ("apiVersion", target.api_version)],
+        Part::Scale => [("kind", "Scale"), ("apiVersion", "autoscaling/v1")],
+    }
+}
+
+/// Adds kind and version to a body without them: typed clients leave them out, and an API server takes them from the path.
+fn fill_type(body: &mut Value, target: &Target) {
+    let Some(body) = body.as_object_mut() else { return };
+    for (field, value) in type_of(target) {
+        if body.get(field).is_none_or(|given| given.is_null() || given == "") {
+            body.insert(field.to_owned(), json!(value));
+        }
+    }
+}
+
 /// Checks kind, version and namespace of a body.
 fn check_type(body: &Value, target: &Target) -> Result<(), ApiFailure> {
     if !body.is_object() {
         return Err(ApiFailure::bad_request("the request body is not an object"));
     }
-    let (kind, version) = match target.part {
-        Part::Whole => (target.kind, target.api_version),
-        Part::Scale => ("Scale", "autoscaling/v1"),
-    };
-    for (field, expected) in [("kind", kind), ("apiVersion", version)] {
+    for (field, expected) in type_of(target) {
         if body[field] != expected {
             let message = format!("{field} of the request body is {}, and the path is that of {expected:?}", body[field]);
             return Err(ApiFailure::bad_request(message));

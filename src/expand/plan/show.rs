@@ -6,6 +6,7 @@ use podstead_manifest::ObjectKey;
 use podstead_pod::DEFAULT_NAMESPACE;
 use podstead_workload::cron::CronMemory;
 use podstead_workload::identity::Identity;
+use podstead_workload::job::CONTROLLER_UID_LABEL;
 use podstead_workload::object::Workload;
 use serde_json::{Value, json};
 
@@ -29,6 +30,13 @@ impl Shown {
         metadata["generation"] = json!(identity.generation);
         if metadata.get("creationTimestamp").is_none() {
             metadata["creationTimestamp"] = json!(format!("{:.0}", identity.first_seen));
+        }
+        if let Workload::Job(job) = workload
+            && job.spec.as_ref().is_none_or(|spec| spec.selector.is_none())
+        {
+            // As the API server generates it: without a selector, clients take all pods of the namespace for those of the Job.
+            let labels = json!({CONTROLLER_UID_LABEL: identity.uid});
+            shown.object["spec"]["selector"] = json!({"matchLabels": labels});
         }
         shown
     }

@@ -36,7 +36,7 @@ struct Dropped {
 }
 
 impl LogFile {
-    /// The file is made at the first line. An existing one is continued.
+    /// The file is created by [`LogFile::begin`] or the first line. An existing one is continued.
     pub(crate) fn new(path: PathBuf, limits: LogLimits) -> Self {
         Self {
             path,
@@ -47,6 +47,15 @@ impl LogFile {
             dropped: Dropped::default(),
             format: TimestampFormat::default(),
             uncompressed: Vec::new(),
+        }
+    }
+
+    /// Creates the file, so that a reader finds the log of a container that has written nothing. If that fails, the first line tries again.
+    pub(crate) fn begin(&mut self) {
+        if self.file.is_none()
+            && let Ok((file, size)) = open(&self.path)
+        {
+            (self.file, self.size) = (Some(file), size);
         }
     }
 

@@ -25,6 +25,8 @@ mod tests;
 pub mod validate;
 pub mod verdict;
 
+pub use pods::CONTROLLER_UID_LABEL;
+
 use crate::event::WorkloadEvent;
 use crate::moment::Moment;
 use crate::observed::ObservedPod;

@@ -6,6 +6,8 @@ use crate::template::{self, Owner};
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodSpec};
 use std::collections::BTreeMap;
 
+/// Label with the UID of the Job that a pod belongs to.
+pub const CONTROLLER_UID_LABEL: &str = "batch.kubernetes.io/controller-uid";
 /// The completion index of a pod, as label and as annotation.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 /// Failures of the index before a pod that counted.
@@ -29,7 +31,7 @@ pub(super) fn wanted(spec: &Spec, memory: &JobMemory, uid: &str) -> BTreeMap<Str
 fn pod(spec: &Spec, memory: &JobMemory, uid: &str, attempt: Attempt, before: FailuresBefore) -> Pod {
     let owner = Owner { api_version: "batch/v1", kind: "Job", name: &spec.name, uid };
     let labels = [
-        ("batch.kubernetes.io/controller-uid", uid),
+        (CONTROLLER_UID_LABEL, uid),
         ("batch.kubernetes.io/job-name", spec.name.as_str()),
         ("controller-uid", uid),
         ("job-name", spec.name.as_str()),

@@ -59,6 +59,11 @@ impl Kubectl {
         Some(Self { host, address })
     }
 
+    /// The address of the API.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Runs the kubectl in PATH with this input.
     pub(crate) fn output(&self, arguments: &[&str], input: &str) -> Output {
         self.output_of(Path::new("kubectl"), arguments, input)
@@ -78,6 +83,14 @@ impl Kubectl {
         let mut child = command.spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
         child.wait_with_output().unwrap()
+    }
+
+    /// The minor version of this kubectl.
+    pub(crate) fn minor_version(&self, kubectl: &Path) -> u32 {
+        let told = text(&self.output_of(kubectl, &["version", "--client", "-o", "json"], "").stdout);
+        let version: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let minor = version["clientVersion"]["minor"].as_str().unwrap();
+        minor.trim_end_matches('+').parse().unwrap()
     }
 
     /// Runs kubectl, which must succeed; returns both outputs.
