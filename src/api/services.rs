@@ -13,9 +13,13 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use podstead_pod::{DEFAULT_NAMESPACE, SourceId};
 use podstead_telemetry::journal::Journal;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Label of an EndpointSlice with the name of its Service.
+const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 /// Changes of one kind that are remembered for watchers.
 const HISTORY: usize = 256;
 
@@ -57,17 +61,89 @@ impl ServedKind {
     }
 }
 
-/// The Services that are served, and their EndpointSlices.
+/// The Services that are served, their EndpointSlices, and what packet rules count.
 #[derive(Debug)]
 pub struct ServiceView {
     services: Journal<PodKey, PublishedObject>,
     slices: Journal<PodKey, PublishedObject>,
+    /// Changes of packet rules.
+    changes: AtomicU64,
+    denied: Option<Arc<dyn DeniedPackets>>,
+}
+
+/// Packets that NetworkPolicies denied to or of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denied {
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// The pod.
+    pub pod: String,
+    /// `ingress` or `egress`.
+    pub direction: String,
+    /// Number of packets.
+    pub packets: u64,
+}
+
+/// The counters of NetworkPolicies.
+pub trait DeniedPackets: Send + Sync + fmt::Debug + 'static {
+    /// The present numbers. Blocks for a question to the kernel.
+    fn denied(&self) -> Vec<Denied>;
+}
+
+/// Figures of Services and NetworkPolicies for monitoring.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Figures {
+    /// Services, each with its number of ready endpoints: namespace, name, number.
+    pub(super) services: Vec<(String, String, usize)>,
+    /// Changes of the packet rules of Services since the daemon started.
+    pub(super) changes: u64,
+    /// Packets that NetworkPolicies denied.
+    pub(super) denied: Vec<Denied>,
 }
 
 impl ServiceView {
     /// Nothing is served yet. Versions start after `start`, as those of pods do.
     pub fn new(start: u64) -> Self {
-        Self { services: Journal::new(start, HISTORY), slices: Journal::new(start, HISTORY) }
+        let (services, slices) = (Journal::new(start, HISTORY), Journal::new(start, HISTORY));
+        Self { services, slices, changes: AtomicU64::new(0), denied: None }
+    }
+
+    /// The same, with the counters of NetworkPolicies.
+    #[must_use]
+    pub fn with_denied(self, denied: Arc<dyn DeniedPackets>) -> Self {
+        Self { denied: Some(denied), ..self }
+    }
+
+    /// Counts a change of packet rules.
+    pub fn count_change(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Figures for monitoring.
+    pub(super) fn figures(&self) -> Figures {
+        let text = |object: &Value, path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut endpoints: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+        for service in self.services.list().1 {
+            let service = service.object();
+            endpoints.entry((text(&service, "/metadata/namespace"), text(&service, "/metadata/name"))).or_default();
+        }
+        for slice in self.slices.list().1 {
+            let slice = slice.object();
+            let service = slice["metadata"]["labels"][SERVICE_NAME_LABEL].as_str().unwrap_or_default().to_owned();
+            let Some(found) = endpoints.get_mut(&(text(&slice, "/metadata/namespace"), service)) else { continue };
+            let all = slice["endpoints"].as_array().into_iter().flatten();
+            let ready = all.filter(|endpoint| endpoint["conditions"]["ready"] != false);
+            // A pod has an address of each family.
+            found.extend(ready.map(|endpoint| match endpoint["targetRef"]["uid"].as_str() {
+                Some(uid) => uid.to_owned(),
+                None => endpoint["addresses"].to_string(),
+            }));
+        }
+        Figures {
+            services: endpoints.into_iter().map(|((namespace, name), ready)| (namespace, name, ready.len())).collect(),
+            changes: self.changes.load(Ordering::Relaxed),
+            denied: self.denied.as_ref().map(|denied| denied.denied()).unwrap_or_default(),
+        }
     }
 
     /// Replaces everything; what is the same keeps its version.

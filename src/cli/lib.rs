@@ -48,6 +48,7 @@ mod table;
 mod top;
 mod tree;
 mod trouble;
+mod unserved;
 mod validate;
 mod version;
 mod volume;

@@ -5,7 +5,9 @@ use super::object_type::ObjectType;
 use super::pods::{self, FindPodError, ServedList, namespace_of};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use podstead_api::WORKLOAD_KINDS;
+use podstead_api::published::SOURCE_ANNOTATION;
 use podstead_manifest::ObjectKey;
 use podstead_workload::object::WorkloadKind;
 use serde_json::Value;
@@ -215,14 +217,25 @@ pub(super) async fn pods_of(client: &Client, kind: WorkloadKind, workload: &Valu
 
 /// The pods that a Service selects; none without a selector.
 async fn pods_behind(client: &Client, service: &Value) -> Result<Vec<Pod>, ClientError> {
+    let pods = pods::list(client, Some(metadata(service, "namespace"))).await?;
+    Ok(selected(service, pods, &super::describe::slices_of(client, service).await?))
+}
+
+/// The pods among these that a Service selects. One of another source counts if it is an endpoint: a source with `allow` is apart from others.
+fn selected(service: &Value, pods: Vec<Pod>, slices: &[EndpointSlice]) -> Vec<Pod> {
     let wanted = service["spec"]["selector"].as_object().cloned().unwrap_or_default();
     let has = |pod: &Pod, key: &str, value: &Value| {
         let labels = pod.metadata.labels.as_ref();
         labels.and_then(|labels| labels.get(key)).map(String::as_str) == value.as_str()
     };
+    let targets = slices.iter().flat_map(|slice| &slice.endpoints).filter_map(|endpoint| endpoint.target_ref.as_ref());
+    let targets: Vec<&str> = targets.filter_map(|target| target.uid.as_deref()).collect();
+    let may_be_behind = |pod: &Pod| {
+        pods::annotation(pod, SOURCE_ANNOTATION) == annotation(service, SOURCE_ANNOTATION)
+            || pod.metadata.uid.as_deref().is_some_and(|uid| targets.contains(&uid))
+    };
     let is_selected = |pod: &Pod| !wanted.is_empty() && wanted.iter().all(|(key, value)| has(pod, key, value));
-    let pods = pods::list(client, Some(metadata(service, "namespace"))).await?;
-    Ok(pods.into_iter().filter(is_selected).collect())
+    pods.into_iter().filter(|pod| is_selected(pod) && may_be_behind(pod)).collect()
 }
 
 /// The Service that an argument names, such as `svc/web`; `None` if it names something else.
@@ -313,6 +326,23 @@ mod tests {
             "status": {"phase": phase, "conditions": conditions},
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn service_means_pods_of_its_source_and_its_endpoints() {
+        let of = |name: &str, app: &str, source: &str| -> Pod {
+            let metadata = json!({"name": name, "uid": name, "labels": {"app": app}, "annotations": {SOURCE_ANNOTATION: source}});
+            serde_json::from_value(json!({"metadata": metadata})).unwrap()
+        };
+        let pods =
+            vec![of("own", "web", "site"), of("other", "db", "site"), of("tenant", "web", "tenant"), of("shared", "web", "fleet")];
+        let service =
+            json!({"metadata": {"name": "web", "annotations": {SOURCE_ANNOTATION: "site"}}, "spec": {"selector": {"app": "web"}}});
+        let slice = json!({"addressType": "IPv4", "endpoints": [{"addresses": ["10.201.0.1"], "targetRef": {"uid": "shared"}}]});
+        let slices = [serde_json::from_value(slice).unwrap()];
+        let names: Vec<_> = selected(&service, pods.clone(), &slices).into_iter().filter_map(|pod| pod.metadata.name).collect();
+        assert_eq!(names, ["own", "shared"]);
+        assert_eq!(selected(&json!({"metadata": {"name": "free"}, "spec": {}}), pods, &[]), []);
     }
 
     #[test]

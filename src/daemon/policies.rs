@@ -1,7 +1,8 @@
 //! NetworkPolicies on their way from the objects of all sources to the network.
 
+use podstead_api::services::{Denied, DeniedPackets};
 use podstead_mux::ObjectView;
-use podstead_network::{BuiltinNetwork, PolicyObjects, PolicySource, ScopedPolicy};
+use podstead_network::{BuiltinNetwork, PolicyObjects, PolicySource, ScopedPolicy, diagnosis};
 use podstead_pod::objects::{NetworkObject, Object, Objects};
 use podstead_telemetry::error_chain;
 use std::convert::Infallible;
@@ -61,6 +62,26 @@ fn among(objects: &Objects) -> PolicyObjects {
         }
     }
     found
+}
+
+/// The counters of the network for the API.
+#[derive(Debug)]
+pub(super) struct PolicyCounters(pub(super) BuiltinNetwork);
+
+impl DeniedPackets for PolicyCounters {
+    fn denied(&self) -> Vec<Denied> {
+        let counted = self.0.denied().unwrap_or_else(|error| {
+            tracing::warn!(error = %error_chain(&error), "cannot read the counters of NetworkPolicies");
+            Vec::new()
+        });
+        let denied = |counted: diagnosis::Denied| Denied {
+            namespace: counted.pod.namespace,
+            pod: counted.pod.name,
+            direction: counted.direction.to_string(),
+            packets: counted.packets,
+        };
+        counted.into_iter().map(denied).collect()
+    }
 }
 
 /// Has the network enforce other policies as soon as sources want them.

@@ -25,6 +25,7 @@ use podstead_pod::SourceId;
 use podstead_sys::proc_stat::process_usage;
 use podstead_workload::object::WorkloadKind;
 use serde_json::Value;
+use std::sync::Arc;
 use usage::Snapshot;
 
 /// A page.
@@ -52,11 +53,15 @@ pub(super) async fn page(backend: &Backend, page: Page) -> Answer {
             let process = process_usage().map_err(|error| ApiFailure::internal(format!("read /proc: {error}")))?;
             let sources = backend.published.sources();
             let contact = |id: &SourceId| backend.wakers.get(id.as_str()).and_then(|waker| waker.looks().contact);
+            let view = Arc::clone(&backend.services);
+            let figures = tokio::task::spawn_blocking(move || view.figures()).await;
+            let figures = figures.map_err(|error| ApiFailure::internal(format!("read the figures of Services: {error}")))?;
             let observed = own::Own {
                 sources: &sources,
                 contact: &contact,
                 pods: &pods,
                 workloads: &workloads,
+                network: &figures,
                 process,
                 started_at: backend.started_at,
             };

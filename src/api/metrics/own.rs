@@ -1,6 +1,7 @@
 //! `/metrics`: how podstead itself is, and its pods in names that existing alerts know. **Pure**.
 
 use super::exposition::{Exposition, Kind};
+use crate::services::{Denied, Figures};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 use podstead_pod::SourceId;
@@ -18,6 +19,8 @@ pub(super) struct Own<'a> {
     pub(super) pods: &'a [Pod],
     /// The objects of workloads.
     pub(super) workloads: &'a [Value],
+    /// Services and NetworkPolicies.
+    pub(super) network: &'a Figures,
     pub(super) process: ProcessUsage,
     pub(super) started_at: Timestamp,
 }
@@ -37,12 +40,13 @@ fn is_running(status: &ContainerStatus) -> bool {
 
 /// The page.
 pub(super) fn own(observed: &Own<'_>) -> String {
-    let Own { sources, contact, pods, workloads, process, started_at } = observed;
+    let Own { sources, contact, pods, workloads, network, process, started_at } = observed;
     let mut out = Exposition::default();
     out.family("podstead_build_info", Kind::Gauge, "Version of the daemon.").sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     sources_of(&mut out, sources, contact);
     pods_of(&mut out, pods);
     workloads_of(&mut out, workloads);
+    network_of(&mut out, network);
     out.family("process_cpu_seconds_total", Kind::Counter, "CPU time used by the daemon.")
         .sample(&[], process.cpu_nanos as f64 / 1e9);
     out.family("process_resident_memory_bytes", Kind::Gauge, "Resident memory of the daemon.")
@@ -158,6 +162,23 @@ fn workloads_of(out: &mut Exposition, workloads: &[Value]) {
             let count = paths.iter().find_map(|path| workload.pointer(path)?.as_i64()).unwrap_or_default();
             family.sample(&[("kind", kind), ("namespace", namespace), ("name", name), ("state", state)], count as f64);
         }
+    }
+}
+
+fn network_of(out: &mut Exposition, network: &Figures) {
+    let Figures { services, changes, denied } = network;
+    out.family("podstead_services", Kind::Gauge, "Number of Services.").sample(&[], services.len() as f64);
+    let mut family = out.family("podstead_service_endpoints", Kind::Gauge, "Number of ready endpoints of a Service.");
+    for (namespace, service, count) in services {
+        family.sample(&[("namespace", namespace), ("service", service)], *count as f64);
+    }
+    let help = "Number of changes of the packet rules of Services since the daemon started.";
+    out.family("podstead_service_rule_changes_total", Kind::Counter, help).sample(&[], *changes as f64);
+    let help =
+        "Number of packets that NetworkPolicies denied, to (ingress) and from (egress) a pod, since the packet rules were made.";
+    let mut family = out.family("podstead_network_policy_denied_packets_total", Kind::Counter, help);
+    for Denied { namespace, pod, direction, packets } in denied {
+        family.sample(&[("namespace", namespace), ("pod", pod), ("direction", direction)], *packets as f64);
     }
 }
 

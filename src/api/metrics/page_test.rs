@@ -5,6 +5,7 @@ use super::cadvisor::cadvisor;
 use super::own::{Own, own};
 use super::resource::resource;
 use super::usage::{ContainerUsage, PodUsage, Snapshot};
+use crate::services::{Denied, Figures};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use podstead_container::cgroup::{Counters, DiskCounters, Usage};
@@ -111,11 +112,17 @@ fn page() -> String {
     let deployment = serde_json::json!({
         "kind": "Deployment", "metadata": {"name": "web", "namespace": "default"}, "spec": {"replicas": 1}, "status": {},
     });
+    let network = Figures {
+        services: vec![("default".to_owned(), "web".to_owned(), 1)],
+        changes: 1,
+        denied: vec![Denied { namespace: "default".into(), pod: "web".into(), direction: "ingress".into(), packets: 1 }],
+    };
     let observed = Own {
         sources: &[source],
         contact: &|_| Some(Timestamp::UNIX_EPOCH),
         pods: &[pod],
         workloads: &[deployment],
+        network: &network,
         process,
         started_at: Timestamp::UNIX_EPOCH,
     };

@@ -14,6 +14,7 @@ use super::client::{Client, ClientError, OWN, Target};
 use super::fold::{fold, terminal_width};
 use super::object_type::{ObjectType, parse_object};
 use super::pods::{PodNamespaceArgs, annotation, find, name_of, namespace_of};
+use super::unserved;
 use super::workloads::{self, metadata};
 use anyhow::bail;
 use clap::{Args, Subcommand};
@@ -27,6 +28,7 @@ use podstead_manifest::{ObjectKey, Problem};
 use podstead_pod::Severity;
 use podstead_pod::identity::ANNOTATION_NETWORK_STATUS;
 use podstead_workload::object::WorkloadKind;
+pub(super) use service::{ready_endpoints, slices as slices_of};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -159,9 +161,10 @@ async fn run_service(client: &Client, name: &str, namespace: Option<&str>, color
     let object = workloads::find_object(client, ObjectType::Service, name, namespace).await?;
     let [namespace, name, uid] = ["namespace", "name", "uid"].map(|field| metadata(&object, field));
     let slices = service::slices(client, &object).await?;
+    let unserved = unserved::of_service(client, &object).await?;
     let events = events_of(client, Involved { kind: "Service", namespace, name, uid }).await?;
     let mut out = io::stdout().lock();
-    out.write_all(fold(&service::describe(&object, &slices, &own_annotations()), terminal_width()).as_bytes())?;
+    out.write_all(fold(&service::describe(&object, &slices, &unserved, &own_annotations()), terminal_width()).as_bytes())?;
     Ok(write_events(&mut out, &events, Timestamp::now(), color)?)
 }
 

@@ -3,6 +3,7 @@
 use super::writer::Description;
 use crate::client::{Client, ClientError, Target};
 use crate::pods::ServedList;
+use crate::unserved::Unserved;
 use crate::workloads::{annotation, metadata};
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -32,7 +33,7 @@ pub(super) fn identity(text: &mut Description, object: &Value, hidden: &[&str]) 
 }
 
 /// The EndpointSlices of a Service.
-pub(super) async fn slices(client: &Client, service: &Value) -> Result<Vec<EndpointSlice>, ClientError> {
+pub(crate) async fn slices(client: &Client, service: &Value) -> Result<Vec<EndpointSlice>, ClientError> {
     let namespaces = "/apis/discovery.k8s.io/v1/namespaces";
     let target = Target::new(namespaces, &[metadata(service, "namespace"), "endpointslices"]);
     let selector = format!("{SERVICE_NAME}={}", metadata(service, "name"));
@@ -41,8 +42,8 @@ pub(super) async fn slices(client: &Client, service: &Value) -> Result<Vec<Endpo
     typed.collect::<Result<_, _>>().map_err(|source| ClientError::NotUnderstood { source })
 }
 
-/// Everything but the events, in the words of kubectl.
-pub(super) fn describe(service: &Value, slices: &[EndpointSlice], hidden: &[&str]) -> String {
+/// Everything but the events, in the words of kubectl. `unserved` are its ports without endpoints.
+pub(super) fn describe(service: &Value, slices: &[EndpointSlice], unserved: &[Unserved], hidden: &[&str]) -> String {
     let mut text = Description::default();
     identity(&mut text, service, hidden);
     let Ok(typed) = serde_json::from_value::<Service>(service.clone()) else { return text.finish() };
@@ -56,7 +57,7 @@ pub(super) fn describe(service: &Value, slices: &[EndpointSlice], hidden: &[&str
         text.field("LoadBalancer Ingress", &ingress.join(", "));
     }
     for port in spec.ports.iter().flatten() {
-        write_port(&mut text, port, slices);
+        write_port(&mut text, port, slices, unserved);
     }
     text.field("Session Affinity", spec.session_affinity.as_deref().unwrap_or("None"));
     let ranges = spec.load_balancer_source_ranges.unwrap_or_default();
@@ -85,7 +86,7 @@ fn addresses(text: &mut Description, spec: &ServiceSpec) {
     }
 }
 
-fn write_port(text: &mut Description, port: &ServicePort, slices: &[EndpointSlice]) {
+fn write_port(text: &mut Description, port: &ServicePort, slices: &[EndpointSlice], unserved: &[Unserved]) {
     let protocol = port.protocol.as_deref().unwrap_or("TCP");
     let name = port.name.as_deref().unwrap_or("<unset>");
     text.field("Port", &format!("{name}  {}/{protocol}", port.port));
@@ -98,17 +99,22 @@ fn write_port(text: &mut Description, port: &ServicePort, slices: &[EndpointSlic
     if let Some(node_port) = port.node_port {
         text.field("NodePort", &format!("{name}  {node_port}/{protocol}"));
     }
-    let found = endpoints(port, slices);
+    let found = ready_endpoints(port, slices);
     let more = found.len().saturating_sub(MOST_ENDPOINTS);
     let mut told = found.into_iter().take(MOST_ENDPOINTS).collect::<Vec<_>>().join(",");
     if more > 0 {
         told = format!("{told} + {more} more...");
     }
-    text.field("Endpoints", if told.is_empty() { "<none>" } else { &told });
+    if told.is_empty() {
+        let this = Some(format!("{}/{protocol}", port.port));
+        let reason = unserved.iter().find(|unserved| unserved.port == this).map(|unserved| format!(" ({})", unserved.reason));
+        told = format!("<none>{}", reason.unwrap_or_default());
+    }
+    text.field("Endpoints", &told);
 }
 
 /// Addresses and ports of the ready endpoints of a port.
-fn endpoints(port: &ServicePort, slices: &[EndpointSlice]) -> Vec<String> {
+pub(crate) fn ready_endpoints(port: &ServicePort, slices: &[EndpointSlice]) -> Vec<String> {
     let mut found = Vec::new();
     for slice in slices {
         let is_same = |name: Option<&str>| name.unwrap_or_default() == port.name.as_deref().unwrap_or_default();
@@ -155,6 +161,12 @@ mod tests {
             .unwrap()
         };
         let slices = [slice("IPv4", "10.201.0.5", true), slice("IPv4", "10.201.0.6", false), slice("IPv6", "fd70::5", true)];
-        insta::assert_snapshot!(describe(&service, &slices, &["podstead.dev/source"]));
+        let dns = Unserved {
+            namespace: "shop".to_owned(),
+            name: "web".to_owned(),
+            port: Some("53/UDP".to_owned()),
+            reason: "no pod is ready: a".to_owned(),
+        };
+        insta::assert_snapshot!(describe(&service, &slices, &[dns], &["podstead.dev/source"]));
     }
 }

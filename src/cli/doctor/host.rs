@@ -4,6 +4,7 @@ use super::super::client::{Client, ClientError, OWN, Target};
 use super::super::context::Context;
 use super::super::pods::{ServedList, list};
 use super::super::trouble::{Evidence, gather};
+use super::super::unserved::{self, Unserved};
 use super::super::workloads::list_all;
 use k8s_openapi::api::core::v1::Pod;
 use podstead_api::{DaemonObject, SourceObject};
@@ -66,6 +67,8 @@ pub(super) struct Answers {
     pub(super) sources: Vec<SourceObject>,
     pub(super) pods: Vec<Pod>,
     pub(super) workloads: Vec<Value>,
+    /// Ports of Services without endpoints.
+    pub(super) unserved: Vec<Unserved>,
     pub(super) evidence: Evidence,
 }
 
@@ -120,7 +123,8 @@ async fn ask(client: &Client) -> anyhow::Result<Answers> {
     let pods = list(client, None).await?;
     let workloads = list_all(client).await?;
     let evidence = gather(client, &pods, &workloads).await;
-    Ok(Answers { daemon, sources, pods, workloads, evidence })
+    let unserved = unserved::gather(client, &pods).await?;
+    Ok(Answers { daemon, sources, pods, workloads, unserved, evidence })
 }
 
 fn silence(error: &anyhow::Error) -> Silence {

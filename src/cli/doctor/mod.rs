@@ -15,7 +15,7 @@ pub(super) mod finding;
 mod host;
 mod kernel;
 mod limits;
-mod network;
+pub(super) mod network;
 mod pods;
 mod ports;
 mod remains;

@@ -1,10 +1,16 @@
-//! The network of pods: passing on, packet rules, other people's firewalls, ranges of addresses.
+//! The network of pods: passing on, packet rules, other people's firewalls, ranges of addresses, and what is refused.
 
 use super::finding::Finding;
 use super::host::Host;
 use super::ports::{self, ObservedPorts};
-use podstead_network::diagnosis::{NetworkView, view};
+use crate::unserved::Unserved;
+use podstead_network::diagnosis::{Denied, NetworkView, view};
+use podstead_policy::definition::Direction;
 use podstead_settings::NetworkKind;
+use podstead_telemetry::counted;
+
+/// Pods with denied packets that are named.
+const MOST_DENIALS: usize = 20;
 
 /// Observed state.
 #[derive(Debug)]
@@ -20,6 +26,8 @@ struct Observed {
     /// ufw is enabled.
     has_ufw: bool,
     ports: ObservedPorts,
+    /// Ports of Services without endpoints.
+    unserved: Vec<Unserved>,
 }
 
 pub(super) fn check(host: &Host) -> Vec<Finding> {
@@ -47,12 +55,13 @@ fn look(host: &Host) -> Observed {
         has_legacy_filter: legacy.lines().any(|line| line.trim() == "filter"),
         has_ufw: host.files.read("/etc/ufw/ufw.conf").is_some_and(|text| text.lines().any(|line| line.trim() == "ENABLED=yes")),
         ports: ports::look(host),
+        unserved: host.answers.iter().flat_map(|answers| answers.unserved.iter().cloned()).collect(),
     }
 }
 
 /// Without pods that have an address, nothing has to be there yet.
 fn judge(observed: &Observed) -> Vec<Finding> {
-    let Observed { pods, forwards_ipv4, forwards_ipv6, kernel, has_legacy_filter, has_ufw, ports } = observed;
+    let Observed { pods, forwards_ipv4, forwards_ipv6, kernel, has_legacy_filter, has_ufw, ports, unserved } = observed;
     // Their interfaces exist even if no daemon reports the pods.
     let has_pods =
         *pods > 0 || kernel.as_ref().is_some_and(|kernel| kernel.smallest_pod_mtu.is_some() || !kernel.unconnected.is_empty());
@@ -80,6 +89,7 @@ fn judge(observed: &Observed) -> Vec<Finding> {
         }
     }
     findings.extend(ports::judge(ports));
+    findings.extend(without_endpoints(unserved));
     if findings.is_empty() {
         findings.push(Finding::ok(if has_pods {
             format!("the network of {pods} pods is complete, and no firewall blocks it")
@@ -88,6 +98,19 @@ fn judge(observed: &Observed) -> Vec<Finding> {
         }));
     }
     findings
+}
+
+/// A warning for each Service that nobody answers.
+pub(in super::super) fn without_endpoints(unserved: &[Unserved]) -> Vec<Finding> {
+    let finding = |Unserved { namespace, name, port, reason }: &Unserved| {
+        let port = port.as_ref().map(|port| format!(" at port {port}")).unwrap_or_default();
+        Finding::warning(
+            format!("Service {namespace}/{name} has no endpoint{port}"),
+            reason.clone(),
+            format!("podstead describe service {name} -n {namespace}"),
+        )
+    };
+    unserved.iter().map(finding).collect()
 }
 
 fn judge_kernel(kernel: &NetworkView, has_pods: bool, has_ufw: bool) -> Vec<Finding> {
@@ -102,6 +125,7 @@ fn judge_kernel(kernel: &NetworkView, has_pods: bool, has_ufw: bool) -> Vec<Find
         uplink_mtu,
         smallest_pod_mtu,
         largest_pod_mtu,
+        denied,
     } = kernel;
     let mut findings = Vec::new();
     if has_pods && !has_rules {
@@ -156,6 +180,7 @@ fn judge_kernel(kernel: &NetworkView, has_pods: bool, has_ufw: bool) -> Vec<Find
             "set network.ipv4Range or network.ipv6Range in /etc/podstead/config.yaml to an unused range, and restart the pods",
         ));
     }
+    findings.extend(denials(denied));
     if let (Some(uplink), Some(smallest), Some(largest)) = (uplink_mtu, smallest_pod_mtu, largest_pod_mtu)
         && (smallest < uplink || largest > uplink)
     {
@@ -166,6 +191,30 @@ fn judge_kernel(kernel: &NetworkView, has_pods: bool, has_ufw: bool) -> Vec<Find
         ));
     }
     findings
+}
+
+/// A note for each pod that NetworkPolicies denied something.
+fn denials(denied: &[Denied]) -> Vec<Finding> {
+    let finding = |Denied { pod, direction, packets }: &Denied| {
+        let way = match direction {
+            Direction::Ingress => "to",
+            Direction::Egress => "from",
+        };
+        Finding::note(
+            format!(
+                "NetworkPolicies denied {} {way} pod {}/{}",
+                counted(usize::try_from(*packets).unwrap_or(usize::MAX), "packet"),
+                pod.namespace,
+                pod.name
+            ),
+            "counted since the packet rules were made; connections that are denied on purpose count as well",
+            format!(
+                "podstead describe pod {} -n {} names its policies; podstead network trace POD DESTINATION:PORT shows a decision",
+                pod.name, pod.namespace
+            ),
+        )
+    };
+    denied.iter().take(MOST_DENIALS).map(finding).collect()
 }
 
 #[cfg(test)]
@@ -190,6 +239,7 @@ mod tests {
             has_legacy_filter: false,
             has_ufw: false,
             ports: ObservedPorts::default(),
+            unserved: Vec::new(),
         }
     }
 
@@ -225,6 +275,17 @@ mod tests {
         assert_eq!(with(|kernel| kernel.uplink_mtu = Some(1400)), [Severity::Note]);
         assert_eq!(with(|kernel| kernel.uplink_mtu = None), [Severity::Ok]);
         assert_eq!(with(|kernel| kernel.guarding.push(("chain INPUT of table ip filter".into(), false))), [Severity::Note]);
+        let idle = Unserved {
+            namespace: "shop".into(),
+            name: "idle".into(),
+            port: Some("80/TCP".into()),
+            reason: "no pod is ready: a".into(),
+        };
+        let found = judge(&Observed { unserved: vec![idle], ..well() });
+        assert_eq!(
+            (found[0].severity, found[0].what.as_str()),
+            (Severity::Warning, "Service shop/idle has no endpoint at port 80/TCP")
+        );
         let taken = ObservedPorts { resolver: Some("dnsmasq (process 7)".into()), ..ObservedPorts::default() };
         assert_eq!(severities(&Observed { ports: taken, ..well() }), [Severity::Warning]);
     }

@@ -81,6 +81,7 @@ mod tests {
             sources: vec![serde_json::from_value(source).unwrap()],
             pods: Vec::new(),
             workloads: Vec::new(),
+            unserved: Vec::new(),
             evidence: crate::trouble::Evidence::default(),
         }
     }

@@ -8,10 +8,12 @@ mod upstream;
 use super::client::{Client, OWN, Target};
 use super::doctor::finding::Finding;
 use super::doctor::host_troubles;
+use super::doctor::network::without_endpoints;
 use super::fold::{fold, terminal_width};
 use super::output::Form;
 use super::pods::{PodNamespaceArgs, ServedList, list, source_of};
 use super::trouble::gather;
+use super::unserved;
 use super::workloads::{list_all, metadata, pods_meant};
 use super::{Context, EXIT_FAILED};
 use changes::Changes;
@@ -109,7 +111,8 @@ async fn ask(args: &StatusArgs, client: &Client, host: &mut HostLook) -> anyhow:
         workloads.retain(|workload| object.split_once('/').is_some_and(|(_, name)| metadata(workload, "name") == name));
     }
     let evidence = gather(client, &pods, &workloads).await;
-    let host = match host {
+    let unserved = if args.object.is_none() { unserved::gather(client, &pods).await? } else { Vec::new() };
+    let mut host = match host {
         Some((at, findings)) if at.elapsed() < HOST_EVERY => findings.clone(),
         _ => {
             let findings = look_at_host(&daemon, pods.clone(), sources.clone()).await?;
@@ -117,6 +120,7 @@ async fn ask(args: &StatusArgs, client: &Client, host: &mut HostLook) -> anyhow:
             findings
         }
     };
+    host.extend(without_endpoints(&unserved));
     Ok(Report { daemon, host, sources, pods, workloads, evidence })
 }
 

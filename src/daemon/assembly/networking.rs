@@ -1,7 +1,7 @@
 //! Addresses, names and Services of pods.
 
 use super::super::dns::{DnsSockets, PodAddresses};
-use super::super::policies::{self, SourcePolicies};
+use super::super::policies::{self, PolicyCounters, SourcePolicies};
 use super::super::services::{PublishedBackends, Steward, StewardLinks};
 use super::base::Base;
 use super::stages::Stages;
@@ -51,7 +51,11 @@ impl Networking {
             None => base.published.clone(),
         };
         let backends = Arc::new(PublishedBackends::new(statuses));
-        let served = Arc::new(ServiceView::new(base.first_version()));
+        let served = ServiceView::new(base.first_version());
+        let served = Arc::new(match builtin.clone() {
+            Some(builtin) => served.with_denied(Arc::new(PolicyCounters(builtin))),
+            None => served,
+        });
         let steward = Steward::new(StewardLinks {
             objects: base.objects.clone(),
             pods: backends.pods(),

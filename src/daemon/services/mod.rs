@@ -23,7 +23,7 @@ use podstead_network::{BuiltinNetwork, ServeError, ServiceRanges, host_ips, reac
 use podstead_pod::host_ports::HostPort;
 use podstead_pod::objects::Objects;
 use podstead_service::allocate::{Grants, HostSocket, Pool};
-use podstead_service::frontends::Frontends;
+use podstead_service::frontends::{Excess, Frontends, MOST_ENDPOINTS, MOST_ENDPOINTS_OF_HOST};
 use podstead_service::name::ObjectName;
 use podstead_service::range::PortRange;
 use podstead_sys::layout::Paths;
@@ -177,7 +177,7 @@ impl Steward {
             grants: plan.grants.clone(),
         }));
         self.remove_names(&plan.names);
-        let (frontends, too_many) = plan.frontends(&self.frontends);
+        let (frontends, excess) = plan.frontends(&self.frontends);
         let frontends =
             self.hold.apply(frontends, &plan.possible_frontends(), pods, objects.is_complete(), tokio::time::Instant::now());
         if let Some(network) = &self.links.network
@@ -186,11 +186,12 @@ impl Steward {
             self.in_force = None;
             network.serve(ranges, frontends.clone()).await?;
             self.in_force = Some(ranges);
+            self.links.view.count_change();
         }
         self.frontends = frontends;
         self.set_names(plan.names.clone());
         self.forget(objects, &plan.grants).map_err(TurnError::Record)?;
-        self.tell(&plan.refused, &too_many);
+        self.tell(&plan.refused, &excess);
         let host = host_ips().unwrap_or_default();
         self.links.view.replace(plan.shown(&self.links.node, &host));
         Ok(!self.hold.lasts() && !plan.refused.iter().any(|refused| refused.is_retried))
@@ -247,7 +248,7 @@ impl Steward {
     }
 
     /// Records an event for each refusal, once while it lasts.
-    fn tell(&mut self, refused: &[Refused], too_many: &BTreeSet<ObjectName>) {
+    fn tell(&mut self, refused: &[Refused], excess: &Excess) {
         let mut lasting = BTreeSet::new();
         for Refused { service, reason, message, is_retried: _ } in refused {
             lasting.insert((service.clone(), message.clone()));
@@ -255,11 +256,15 @@ impl Steward {
                 self.event(service, reason, message);
             }
         }
-        for service in too_many {
-            let message = "it has more than 256 endpoints: only 256 of them are used".to_owned();
+        let of_service = format!("it has more than {MOST_ENDPOINTS} endpoints: only {MOST_ENDPOINTS} of them are used");
+        let of_host = format!(
+            "this host uses at most {MOST_ENDPOINTS_OF_HOST} endpoints of Services, and has them: new ones of this Service are not used until others go"
+        );
+        let of_service = excess.of_service.iter().map(|service| (service, &of_service));
+        for (service, message) in of_service.chain(excess.of_host.iter().map(|service| (service, &of_host))) {
             lasting.insert((service.clone(), message.clone()));
             if self.told.insert((service.clone(), message.clone())) {
-                self.event(service, UNSERVED, &message);
+                self.event(service, UNSERVED, message);
             }
         }
         self.told.retain(|told| lasting.contains(told));

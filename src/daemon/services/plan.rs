@@ -13,7 +13,8 @@ use podstead_pod::sharing::Sharing;
 use podstead_service::allocate::{Allocation, Grant, Grants, HostSocket, Pool, RefusalReason, allocate};
 use podstead_service::definition::{Definition, Exposure, Families, FamilyPolicy, Port, Role, Target};
 use podstead_service::endpoints::{Backend, Backends, ServiceEndpoints};
-use podstead_service::frontends::{Frontend, Frontends};
+use podstead_service::frontends::{Excess, Frontend, Frontends};
+use podstead_service::limit::{self, MOST_SERVICES};
 use podstead_service::name::ObjectName;
 use podstead_service::range::Family;
 use podstead_service::slices::slices;
@@ -108,6 +109,10 @@ impl Plan {
             .filter(|(name, _)| !objects.is_complete() && !services.iter().any(|service| service.definition.name == **name))
             .map(|(name, grant)| placeholder(name, grant))
             .collect();
+        let definitions = absent.iter().chain(served.iter().map(|(service, _)| &service.definition));
+        let beyond = limit::beyond(definitions, recorded);
+        served.retain(|(service, _)| !beyond.contains(&service.definition.name));
+        refused.extend(beyond.into_iter().map(too_many));
         let definitions: Vec<&Definition> = served.iter().map(|(service, _)| &service.definition).chain(&absent).collect();
         let has_addresses = pool.ipv4.is_some() || pool.ipv6.is_some();
         let Allocation { grants, refusals } =
@@ -132,7 +137,7 @@ impl Plan {
     }
 
     /// The frontends that take the place of those that are there, and Services with too many endpoints.
-    pub(super) fn frontends(&self, before: &Frontends) -> (Frontends, BTreeSet<ObjectName>) {
+    pub(super) fn frontends(&self, before: &Frontends) -> (Frontends, Excess) {
         before.next(self.served.iter().map(|(service, endpoints)| (&service.definition, endpoints)), &self.grants)
     }
 
@@ -155,6 +160,14 @@ impl Plan {
         };
         self.served.iter().map(show).collect()
     }
+}
+
+/// The refusal of a Service that is too many.
+fn too_many(service: ObjectName) -> Refused {
+    let message = format!(
+        "this host serves at most {MOST_SERVICES} Services with addresses, and has them: the Service has no name, address or port until another one is removed"
+    );
+    Refused { service, reason: UNSERVED, message, is_retried: false }
 }
 
 fn reason(reason: RefusalReason) -> &'static str {

@@ -1,14 +1,19 @@
 //! State of this host's network, for diagnosis. Nothing is changed.
 
+use super::lease::Lease;
 use super::names::Names;
+use super::policies;
 use super::rules::{Rules, Way};
 use super::{RESOLVER_ON_HOST, firewalld, firewalls, links, listeners, ranges, record, uplink};
+use podstead_pod::PodFullName;
 use podstead_pod::host_ports::{HostPort, Protocol};
+use podstead_policy::definition::Direction;
 use podstead_settings::AddressRange;
 use podstead_sys::layout::Paths;
 use podstead_sys::netlink::NetlinkError;
 use podstead_sys::netlink::nftables::IPV6;
 use podstead_sys::netlink::rtnetlink::Link;
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
@@ -36,6 +41,8 @@ pub struct NetworkView {
     pub smallest_pod_mtu: Option<u32>,
     /// Of the interfaces of pods.
     pub largest_pod_mtu: Option<u32>,
+    /// Packets that NetworkPolicies denied since the table was made.
+    pub denied: Vec<Denied>,
 }
 
 /// Looks at the network of the daemon with these paths. Needs the right to list packet rules.
@@ -69,7 +76,35 @@ pub fn view(paths: &Paths) -> Result<NetworkView, NetlinkError> {
         uplink_mtu: uplink::mtu(&names)?,
         smallest_pod_mtu: mtus.iter().min().copied(),
         largest_pod_mtu: mtus.iter().max().copied(),
+        denied: denied(&names, &leases(paths))?,
     })
+}
+
+fn leases(paths: &Paths) -> Vec<Lease> {
+    let (leases, _) = record::read_leases(paths).unwrap_or_default();
+    leases.into_iter().map(|(_, lease)| lease).collect()
+}
+
+/// Packets that NetworkPolicies denied to or of a pod.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Denied {
+    /// The pod.
+    pub pod: PodFullName,
+    /// Connections to it, or from it.
+    pub direction: Direction,
+    /// Number of packets.
+    pub packets: u64,
+}
+
+/// The packets that were denied, added up over the addresses of each of these pods.
+pub(super) fn denied(names: &Names, leases: &[Lease]) -> Result<Vec<Denied>, NetlinkError> {
+    let mut found: BTreeMap<(PodFullName, Direction), u64> = BTreeMap::new();
+    for (direction, address, packets) in policies::denied::read(names)? {
+        if let Some(lease) = leases.iter().find(|lease| lease.addresses.contains(&address)) {
+            *found.entry((lease.pod.clone(), direction)).or_default() += packets;
+        }
+    }
+    Ok(found.into_iter().map(|((pod, direction), packets)| Denied { pod, direction, packets }).collect())
 }
 
 /// Pods that live and have no interface.

@@ -50,6 +50,7 @@ pub use services::{ServeError, ServiceRanges};
 use super::host_ips;
 use async_trait::async_trait;
 use bridged::Port;
+use diagnosis::Denied;
 use durability::Unsynced;
 use host::PrepareError;
 use lease::{Facts, Lease, Leases, Wish};
@@ -195,6 +196,12 @@ impl BuiltinNetwork {
         tokio::task::spawn_blocking(move || shared.police(true)).await.map_err(|_| PoliceError::Interrupted)?
     }
 
+    /// Packets that NetworkPolicies denied, by pod and direction, since the table of packet rules was made.
+    pub fn denied(&self) -> Result<Vec<Denied>, NetlinkError> {
+        let leases: Vec<Lease> = self.shared.state().leases.iter().map(|(_, lease)| lease.clone()).collect();
+        diagnosis::denied(&self.shared.names, &leases)
+    }
+
     /// Returns true if this is the address of a pod: no packet of a pod has another source.
     pub fn is_address_of_pod(&self, address: IpAddr) -> bool {
         self.shared.state().leases.iter().any(|(_, lease)| lease.addresses.contains(&address))
@@ -325,6 +332,7 @@ impl Shared {
     }
 
     fn serve(&self, ranges: ServiceRanges, frontends: Frontends) -> Result<(), NetlinkError> {
+        let begin = tokio::time::Instant::now();
         let (moved, were, added) = {
             let mut rules = self.rules();
             let (were, before) = (rules.service_ranges(), rules.behind_node_ports());
@@ -332,6 +340,7 @@ impl Shared {
             let added: BTreeSet<IpAddr> = rules.behind_node_ports().difference(&before).copied().collect();
             (moved, were, added)
         };
+        tracing::debug!(took_us = begin.elapsed().as_micros(), "packet rules of Services are changed");
         self.open_to_loopback(&added);
         if were != ranges {
             self.route_services();

@@ -1,7 +1,7 @@
 //! Keeps the packet rules in the kernel up to date.
 
 use super::names::Names;
-use super::policies::PolicyRules;
+use super::policies::{self, PolicyRules};
 use super::record::ThrownSwitches;
 use super::ruleset::{self, PodRules, PodsRules, Switches, Whole};
 use super::services::{self, ServiceRanges, ServiceRules};
@@ -13,6 +13,7 @@ use podstead_service::frontends::{Chain, Frontend, Frontends, difference};
 use podstead_settings::AddressRange;
 use podstead_sys::netlink::accepting::{self, Accepted};
 use podstead_sys::netlink::nftables::{self, BaseChain};
+use podstead_sys::netlink::rtnetlink::octets;
 use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Protocol, Request, sources};
 use podstead_sys::rcu;
 use podstead_telemetry::error_chain;
@@ -195,9 +196,26 @@ impl Rules {
         match self.pods.remove(uid) {
             Some(before) => {
                 self.replace(Some(&before), None)?;
+                self.forget_denied(&before);
                 Ok(moved_ports(Some(&before), None))
             }
             None => Ok(BTreeSet::new()),
+        }
+    }
+
+    /// Forgets what a pod was denied. Without success a pod that gets its address later has the number.
+    fn forget_denied(&mut self, pod: &PodRules) {
+        if !self.policies.are_there() {
+            return;
+        }
+        let addresses: Vec<Vec<u8>> = pod.addresses.iter().map(|address| octets(*address)).collect();
+        for request in policies::denied::forget(&self.names, &addresses) {
+            match self.commit(&request) {
+                Err(error) if !error.is_not_found() => {
+                    tracing::debug!(error = %error_chain(&error), "cannot forget the number of packets that a pod was denied");
+                }
+                Ok(()) | Err(_) => {}
+            }
         }
     }
 

@@ -20,6 +20,29 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Endpoints behind one frontend (S28).
 pub const MOST_ENDPOINTS: usize = 256;
+/// Endpoints behind all frontends of the host (S28).
+pub const MOST_ENDPOINTS_OF_HOST: usize = 25_000;
+
+/// Services of which some endpoints are left out (S28).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Excess {
+    /// Those that have more than [`MOST_ENDPOINTS`].
+    pub of_service: BTreeSet<ObjectName>,
+    /// Those for whose new endpoints the host has no room ([`MOST_ENDPOINTS_OF_HOST`]).
+    pub of_host: BTreeSet<ObjectName>,
+}
+
+/// A frontend on its way into the rules.
+struct Wanted<'a> {
+    service: &'a Definition,
+    frontend: Frontend,
+    /// Endpoints that are in the rules and stay.
+    kept: BTreeSet<SocketAddr>,
+    /// Endpoints that come.
+    new: Vec<SocketAddr>,
+    source_ranges: BTreeSet<Subnet>,
+    elsewhere: BTreeSet<Socket>,
+}
 
 /// An address and a port that clients connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,30 +102,59 @@ pub type Served<'a> = (&'a Definition, &'a ServiceEndpoints);
 
 impl Frontends {
     /// The frontends that take the place of `self`. Endpoints that stay keep their index, so that few elements change (R1). Names also the Services
-    /// with more endpoints than [`MOST_ENDPOINTS`], of which some are left out.
-    pub fn next<'a>(&self, services: impl IntoIterator<Item = Served<'a>>, grants: &Grants) -> (Self, BTreeSet<ObjectName>) {
-        let (mut next, mut too_many) = (Self::default(), BTreeSet::new());
-        for (service, endpoints) in services.into_iter().filter(|(service, _)| service.has_packet_rules) {
-            for (frontend, index, source_ranges) in of_service(service, grants) {
-                let (protocol, family) = (frontend.protocol(), frontend.family());
-                let list: Vec<&Endpoint> = endpoints.ports.get(index).into_iter().flat_map(|list| used(list, family)).collect();
-                let wanted: BTreeSet<SocketAddr> = list.iter().map(|endpoint| endpoint.socket).collect();
-                if wanted.len() > MOST_ENDPOINTS {
-                    too_many.insert(service.name.clone());
-                }
-                let before = self.frontends.get(&frontend).map(|backing| backing.endpoints.as_slice()).unwrap_or_default();
-                let arranged = arrange(before, wanted);
-                if arranged.is_empty() {
-                    continue;
-                }
-                let elsewhere = list.iter().filter(|endpoint| endpoint.is_elsewhere);
-                next.elsewhere.extend(elsewhere.map(|endpoint| Socket::of(endpoint.socket, protocol)));
-                // `nft` 1.0.6 cannot load a listing with rules that bind clients over IPv6 (R4).
-                let affinity = service.affinity.filter(|_| family == Family::V4);
-                next.frontends.insert(frontend, Backing { endpoints: arranged, affinity, source_ranges });
+    /// of which some endpoints are left out: new ones, never one that is in the rules (S28).
+    pub fn next<'a>(&self, services: impl IntoIterator<Item = Served<'a>>, grants: &Grants) -> (Self, Excess) {
+        let (mut next, mut excess) = (Self::default(), Excess::default());
+        let services = services.into_iter().filter(|(service, _)| service.has_packet_rules);
+        let wanted: Vec<Wanted<'_>> = services.flat_map(|(service, endpoints)| self.wanted(service, endpoints, grants)).collect();
+        let kept: usize = wanted.iter().map(|wanted| wanted.kept.len()).sum();
+        let mut room = MOST_ENDPOINTS_OF_HOST.saturating_sub(kept);
+        for Wanted { service, frontend, mut kept, mut new, source_ranges, elsewhere } in wanted {
+            let room_of_service = MOST_ENDPOINTS.saturating_sub(kept.len());
+            if new.len() > room_of_service {
+                excess.of_service.insert(service.name.clone());
+                new.truncate(room_of_service);
             }
+            if new.len() > room {
+                excess.of_host.insert(service.name.clone());
+                new.truncate(room);
+            }
+            room -= new.len();
+            kept.extend(new);
+            let before = self.frontends.get(&frontend).map(|backing| backing.endpoints.as_slice()).unwrap_or_default();
+            let endpoints = arrange(before, kept);
+            if endpoints.is_empty() {
+                continue;
+            }
+            let is_used = |socket: &Socket| endpoints.contains(&SocketAddr::new(socket.address, socket.port));
+            next.elsewhere.extend(elsewhere.into_iter().filter(is_used));
+            // `nft` 1.0.6 cannot load a listing with rules that bind clients over IPv6 (R4).
+            let affinity = service.affinity.filter(|_| frontend.family() == Family::V4);
+            next.frontends.insert(frontend, Backing { endpoints, affinity, source_ranges });
         }
-        (next, too_many)
+        (next, excess)
+    }
+
+    /// The frontends of a Service with the endpoints that they shall have.
+    fn wanted<'a>(&self, service: &'a Definition, endpoints: &ServiceEndpoints, grants: &Grants) -> Vec<Wanted<'a>> {
+        let frontends = of_service(service, grants).into_iter();
+        let wanted = frontends.map(|(frontend, index, source_ranges)| {
+            let (protocol, family) = (frontend.protocol(), frontend.family());
+            let list: Vec<&Endpoint> = endpoints.ports.get(index).into_iter().flat_map(|list| used(list, family)).collect();
+            let sockets: BTreeSet<SocketAddr> = list.iter().map(|endpoint| endpoint.socket).collect();
+            let before = self.frontends.get(&frontend).map(|backing| backing.endpoints.as_slice()).unwrap_or_default();
+            let before: BTreeSet<SocketAddr> = before.iter().copied().collect();
+            let elsewhere = list.iter().filter(|endpoint| endpoint.is_elsewhere);
+            Wanted {
+                service,
+                frontend,
+                kept: sockets.intersection(&before).copied().collect(),
+                new: sockets.difference(&before).copied().collect(),
+                source_ranges,
+                elsewhere: elsewhere.map(|endpoint| Socket::of(endpoint.socket, protocol)).collect(),
+            }
+        });
+        wanted.collect()
     }
 
     /// The frontends that elements in the kernel stand for. What lacks its endpoints, or ranges that it shall be limited to, is left out.

@@ -194,6 +194,38 @@ fn too_many_endpoints_are_reported() {
     assert_eq!(arrange(&arranged, wanted), arranged, "those that are there stay");
 }
 
+/// S28.
+#[test]
+fn endpoints_in_the_rules_go_before_new_ones() {
+    let pod = |number: usize| {
+        let [high, low] = u16::try_from(number).unwrap().to_be_bytes();
+        Backend {
+            name: crate::testing::named(&format!("p{number}")),
+            addresses: vec![IpAddr::from([10, 201, high, low])],
+            ..pod("p", 1)
+        }
+    };
+    let pods: Vec<Backend> = (1..=MOST_ENDPOINTS + 1).map(pod).collect();
+    let full = MOST_ENDPOINTS_OF_HOST / MOST_ENDPOINTS;
+    let web = |number: usize| definition(&format!("s{number}"), "selector: {app: web}, ports: [{port: 80}]");
+    let mut services: Vec<Definition> = (0..=full).map(web).collect();
+    let decide = |before: &Frontends, services: &[Definition]| {
+        let backends = Backends::new(&pods, []);
+        let endpoints: Vec<ServiceEndpoints> = services.iter().map(|service| backends.endpoints(service)).collect();
+        before.next(services.iter().zip(&endpoints), &grants(services))
+    };
+    let total = |frontends: &Frontends| frontends.iter().map(|(_, backing)| backing.endpoints.len()).sum::<usize>();
+    let (first, excess) = decide(&Frontends::default(), &services);
+    assert_eq!((total(&first), excess.of_service.len()), (MOST_ENDPOINTS_OF_HOST, full + 1));
+    assert_eq!(excess.of_host, [crate::testing::named(&format!("s{full}"))].into());
+    // A new one that comes first gets none of what runs.
+    services.insert(0, web(full + 1));
+    let (second, excess) = decide(&first, &services);
+    assert_eq!(total(&second), MOST_ENDPOINTS_OF_HOST);
+    assert!(first.iter().all(|(frontend, backing)| second.iter().any(|(other, same)| other == frontend && same == backing)));
+    assert!(excess.of_host.contains(&crate::testing::named(&format!("s{}", full + 1))));
+}
+
 #[test]
 fn udp_frontends_that_lost_an_endpoint_are_named() {
     let dns = [definition("dns", "selector: {app: web}, ports: [{name: a, port: 53, protocol: UDP}, {name: b, port: 53}]")];

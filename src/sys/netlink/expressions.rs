@@ -322,6 +322,21 @@ impl<'r, 'b> Rule<'r, 'b> {
         });
     }
 
+    /// Counts the packet in the element of a set whose key was loaded from `register` on; the element is made if it is not there. The rule ends here if
+    /// the set is full.
+    pub fn count_in(&mut self, set: &str, register: u32) {
+        self.expression("dynset", |body| {
+            body.text(1, set);
+            // NFT_DYNSET_OP_ADD.
+            body.be32(3, 0);
+            body.be32(4, register);
+            body.nest(7, |expression| {
+                expression.text(1, "counter");
+                expression.nest(2, |_| {});
+            });
+        });
+    }
+
     /// Refuses the packet.
     pub fn refuse(&mut self, refusal: Refusal) {
         // NFT_REJECT_TCP_RST; NFT_REJECT_ICMPX_UNREACH with NFT_REJECT_ICMPX_PORT_UNREACH or _ADMIN_PROHIBITED.

@@ -54,6 +54,11 @@ pub enum Elements {
         /// The number of elements beyond which none is added.
         most: u32,
     },
+    /// Keys that packets add, each with a counter.
+    Counted {
+        /// The number of elements beyond which none is added.
+        most: u32,
+    },
 }
 
 /// A set or a map.
@@ -189,6 +194,7 @@ impl Batch<'_> {
             Elements::Intervals => INTERVAL | CONCATENATION,
             Elements::Ranges => INTERVAL,
             Elements::Dynamic { .. } => TIMEOUT | EVALUATED,
+            Elements::Counted { .. } => EVALUATED,
         };
         self.message(format!("create map {name}"), NEW_SET, CREATE, |body| {
             body.text(1, table);
@@ -217,7 +223,7 @@ impl Batch<'_> {
                         }
                     });
                 }),
-                Elements::Dynamic { most } => body.nest(9, |description| description.be32(1, most)),
+                Elements::Dynamic { most } | Elements::Counted { most } => body.nest(9, |description| description.be32(1, most)),
             }
             body.be32(10, id);
         });
@@ -310,6 +316,25 @@ impl MapElement {
         let last = find(bytes, 10).and_then(|field| find(field, 1)).map(<[u8]>::to_vec);
         Some(Self { key: find(find(bytes, 1)?, 1)?.to_vec(), last, value })
     }
+}
+
+/// Reads the counted keys in one answer of many, each with its number of packets.
+pub fn counted(answer: &Answer<'_>) -> Vec<(Vec<u8>, u64)> {
+    if answer.kind != SUBSYSTEM | NEW_ELEMENTS {
+        return Vec::new();
+    }
+    attributes(attribute(answer, 3).unwrap_or_default()).filter_map(|(_, element)| counted_key(element)).collect()
+}
+
+/// Key and packets of an element; `None` for one without a counter.
+fn counted_key(element: &[u8]) -> Option<(Vec<u8>, u64)> {
+    fn find(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+        attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
+    }
+    let expression = find(element, 7)?;
+    let packets = <[u8; 8]>::try_from(find(find(expression, 2)?, 2)?).ok()?;
+    let is_counter = find(expression, 1).is_some_and(|name| text_of(name) == "counter");
+    is_counter.then_some((find(find(element, 1)?, 1)?.to_vec(), u64::from_be_bytes(packets)))
 }
 
 /// Asks for all elements of a map of a table of the family inet.

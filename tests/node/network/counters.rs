@@ -5,7 +5,7 @@ use crate::support::eventually;
 use serde_json::Value;
 use std::process::Command;
 
-fn page(site: &Site, path: &str) -> String {
+pub(super) fn page(site: &Site, path: &str) -> String {
     let socket = site.host.path("run/podstead.sock");
     let out = Command::new("curl")
         .args(["-sS", "--max-time", "30", "--unix-socket"])

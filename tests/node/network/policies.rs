@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A policy of the namespace `default`.
-fn policy(name: &str, spec: &str) -> String {
+pub(super) fn policy(name: &str, spec: &str) -> String {
     format!("apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n")
 }
 
 /// A web server with the label `app` of its name.
-fn labelled(name: &str, label: &str) -> String {
+pub(super) fn labelled(name: &str, label: &str) -> String {
     web(name, "", "").replace(&format!("  name: {name}\n"), &format!("  name: {name}\n  labels: {{app: {label}}}\n"))
 }
 
@@ -30,7 +30,7 @@ impl Site {
     }
 
     /// Waits until a pod gets no answer.
-    fn is_refused(&self, pod: &str, url: &str) {
+    pub(super) fn is_refused(&self, pod: &str, url: &str) {
         eventually(&format!("{pod} to be refused by {url}"), || match self.pod_get(pod, url) {
             Ok(text) => Err(text),
             Err(error) => {

@@ -4,6 +4,7 @@
 //! transactions of what differs (R12). The table has nothing of policies before there is one.
 
 pub(super) mod cut;
+pub(super) mod denied;
 pub(super) mod force;
 pub(super) mod objects;
 mod table;
@@ -33,6 +34,11 @@ impl PolicyRules {
     /// The classes that are in force.
     pub(super) const fn classes(&self) -> &Classes {
         &self.classes
+    }
+
+    /// Returns true if there is, or was, a policy.
+    pub(super) const fn are_there(&self) -> bool {
+        self.table.is_some()
     }
 
     /// The rules for other classes. A table that has had a policy keeps its fixed rules.

@@ -21,6 +21,26 @@ const ACK: u8 = 16;
 /// Chain of packets that no policy allows.
 pub(in super::super) const DENY: &str = "deny";
 const REFUSE: &str = "refuse_policy";
+/// Pods whose denied packets are counted, of one direction and family.
+const MOST_COUNTED: u32 = 4096;
+
+/// The chain that counts what a pod is denied in a direction, and the one that refuses it.
+const fn denying(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Ingress => "deny_in",
+        Direction::Egress => "deny_out",
+    }
+}
+
+/// The set of pods with the number of packets that they were denied.
+pub(super) fn denied(direction: Direction, family: Family) -> &'static str {
+    match (direction, family) {
+        (Direction::Ingress, Family::V4) => "denied_in4",
+        (Direction::Ingress, Family::V6) => "denied_in6",
+        (Direction::Egress, Family::V4) => "denied_out4",
+        (Direction::Egress, Family::V6) => "denied_out6",
+    }
+}
 
 /// What differs between the families.
 struct Ends {
@@ -128,6 +148,25 @@ pub(super) fn add_fixed_chains(batch: &mut Batch<'_>, pod: &[u8]) {
         rule.count();
         rule.verdict(Verdict::Drop);
     });
+    for direction in [Direction::Ingress, Direction::Egress] {
+        batch.add_chain(denying(direction));
+        for family in Family::ALL {
+            let Ends { number, source, destination, source_part, destination_part, .. } = ends(family);
+            let (pod, part) = match direction {
+                Direction::Ingress => (destination, destination_part),
+                Direction::Egress => (source, source_part),
+            };
+            let set = denied(direction, family);
+            let elements = Elements::Counted { most: MOST_COUNTED };
+            batch.add_map(MapSpec { name: set, key: &[part], values: Values::None, elements });
+            batch.add_rule(denying(direction), |rule| {
+                rule.is(Meta::Family, &[number]);
+                rule.load_field(pod, REGISTER);
+                rule.count_in(set, REGISTER);
+            });
+        }
+        batch.add_rule(denying(direction), |rule| rule.verdict(Verdict::Goto(DENY)));
+    }
 }
 
 /// A chain with its rules: what one of them allows goes back, for the other direction (R10).
@@ -140,7 +179,7 @@ pub(super) fn add_chain(batch: &mut Batch<'_>, chain: ChainName, lines: &[Line])
             rule.verdict(Verdict::Return);
         });
     }
-    batch.add_rule(&name, |rule| rule.verdict(Verdict::Goto(DENY)));
+    batch.add_rule(&name, |rule| rule.verdict(Verdict::Goto(denying(chain.direction))));
 }
 
 fn add_line(rule: &mut Rule<'_, '_>, direction: Direction, line: Line) {
@@ -185,7 +224,7 @@ pub(super) fn add_resolver_rules(batch: &mut Batch<'_>, pod: &[u8], port: u16) {
                 rule.load_field(source, REGISTER);
                 rule.load(Meta::Protocol, REGISTER + words);
                 rule.is_in(&SetName::Mute(family).name(), REGISTER);
-                rule.verdict(Verdict::Goto(DENY));
+                rule.verdict(Verdict::Goto(denying(Direction::Egress)));
             });
         }
     }

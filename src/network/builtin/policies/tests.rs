@@ -5,10 +5,11 @@ use super::super::rules::Rules;
 use super::super::ruleset::Switches;
 use super::super::testing::{Machine, PATIENCE, address, address6, host_with_pods};
 use super::super::tracked::own_addresses;
-use super::cut;
+use super::{cut, denied};
+use podstead_pod::PodUid;
 use podstead_pod::host_ports::{HostPort, Protocol};
 use podstead_policy::compile::{PolicedPod, Policies};
-use podstead_policy::definition::Policy;
+use podstead_policy::definition::{Direction, Policy};
 use podstead_policy::selector::Labels;
 use podstead_service::name::ObjectName;
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ struct Host {
     pods: Vec<Machine>,
     rules: Rules,
     facts: Vec<PolicedPod>,
+    uids: Vec<PodUid>,
 }
 
 fn facts(number: usize) -> PolicedPod {
@@ -51,9 +53,12 @@ impl Host {
         // Reached from outside at a port of the host, too.
         let first = rules_of.values_mut().find(|rules| rules.addresses.contains(&address(1))).unwrap();
         first.ports = vec![HostPort { protocol: Protocol::Tcp, host_ip: None, host_port: 30080, container_port: 8080 }];
+        let uid_of =
+            |number: usize| rules_of.iter().find(|(_, rules)| rules.addresses.contains(&address(number))).unwrap().0.clone();
+        let uids = (1..=count).map(uid_of).collect();
         let mut rules = Rules::new(Names::new(None));
         machine.within(|| rules.begin(Switches { dns_port: Some(DNS), ..Switches::default() }, rules_of).unwrap());
-        Self { machine, pods, rules, facts: (1..=count).map(facts).collect() }
+        Self { machine, pods, rules, facts: (1..=count).map(facts).collect(), uids }
     }
 
     fn pod(&self, number: usize) -> &Machine {
@@ -288,6 +293,36 @@ fn open_connections_end_with_their_right() {
     assert!(matches!(ended, Ok(0) | Err(ErrorKind::ConnectionReset)), "{ended:?}");
 }
 
+/// N13: by direction, pod and family; the number goes with the pod.
+#[test]
+fn denied_packets_are_counted_for_each_pod() {
+    let mut host = Host::with_pods(3);
+    (1..=3).for_each(|number| host.answer(number, 8080));
+    let closed = policy("closed", "podSelector: {matchLabels: {app: client}}, policyTypes: [Egress]");
+    host.police(&[policy("deny", WEB), closed.clone()]);
+    let count = |host: &Host| host.machine.within(|| denied::read(&Names::new(None)).unwrap());
+    assert_eq!(count(&host), []);
+    for (from, to) in [(2, 1), (2, 1), (3, 1), (2, 3)] {
+        assert_eq!(host.connect(from, to, 8080), REFUSED);
+    }
+    // Egress is looked at first.
+    let own = |number: usize, packets: u64| {
+        [(Direction::Egress, address(number), packets), (Direction::Egress, address6(number), packets)]
+    };
+    let sorted = |mut found: Vec<(Direction, IpAddr, u64)>| {
+        found.sort();
+        found
+    };
+    assert_eq!(sorted(count(&host)), sorted([own(2, 3), own(3, 1)].concat()));
+    host.police(&[policy("deny", WEB)]);
+    assert_eq!(host.connect(2, 1, 8080), REFUSED);
+    let web = [(Direction::Ingress, address(1), 1), (Direction::Ingress, address6(1), 1)];
+    assert_eq!(sorted(count(&host)), sorted([own(2, 3), own(3, 1), web].concat()));
+    let Host { machine, rules, uids, .. } = &mut host;
+    machine.within(|| rules.withdraw(&uids[1]).unwrap());
+    assert_eq!(sorted(count(&host)), sorted([own(3, 1), web].concat()));
+}
+
 /// R4: what `nft` lists can be loaded again.
 #[test]
 fn listing_of_policies_loads() {
@@ -299,7 +334,9 @@ fn listing_of_policies_loads() {
         "p",
         &format!("podSelector: {{}}, policyTypes: [Ingress, Egress], ingress: [{{from: [{block}], ports: [{{port: 80}}, {{port: 90, endPort: 99, protocol: UDP}}]}}], egress: [{{to: [{block}], ports: [{{port: http}}]}}]"),
     )]);
+    assert_eq!(host.connect(2, 1, 8080), REFUSED);
     let listed = host.machine.run("nft list table inet podstead");
+    assert!(listed.contains("counter packets 1 bytes"), "{listed}");
     let other = Machine::new();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), &listed).unwrap();

@@ -7,6 +7,7 @@ mod names;
 mod power;
 mod primary;
 mod protocol;
+mod services;
 mod trouble;
 
 use super::lan::Site;
