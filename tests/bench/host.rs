@@ -19,6 +19,7 @@ mod memory;
 mod network;
 mod peers;
 mod probes;
+mod services;
 #[path = "../node/support/mod.rs"]
 mod support;
 mod workloads;
@@ -29,7 +30,7 @@ fn main() {
         println!("0 passed, 0 failed");
         return;
     }
-    let parts: [(&str, fn()); 8] = [
+    let parts: [(&str, fn()); 9] = [
         ("rename", latency::rename_to_running),
         ("lifecycle", latency::create_start_delete),
         ("memory", memory::daemon_and_shims),
@@ -37,6 +38,7 @@ fn main() {
         ("probes", probes::many_pods_with_probes),
         ("git", git::push_to_running),
         ("network", network::of_pods),
+        ("services", services::of_pods),
         ("workloads", workloads::replicas_of_one_deployment),
     ];
     // `make bench PARTS=idle` runs one of them.

@@ -20,7 +20,7 @@ const FLOW_SECONDS: u32 = 4;
 
 /// A network namespace; it goes with this.
 #[derive(Debug)]
-struct Netns(String);
+pub(crate) struct Netns(String);
 
 impl Netns {
     fn new(name: &str) -> Self {
@@ -30,7 +30,7 @@ impl Netns {
         Self(name)
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         Path::new("/run/netns").join(&self.0)
     }
 
@@ -40,7 +40,7 @@ impl Netns {
 }
 
 /// A command in the network namespace of this file.
-fn command_in(netns: &Path, program: &str) -> Command {
+pub(crate) fn command_in(netns: &Path, program: &str) -> Command {
     let mut command = Command::new("nsenter");
     command.arg(format!("--net={}", netns.display())).arg(program).stdin(Stdio::null());
     command
@@ -57,13 +57,13 @@ fn ip(words: &str) {
 }
 
 /// A host with an uplink to a machine outside.
-struct Site {
-    host: Netns,
+pub(crate) struct Site {
+    pub(crate) host: Netns,
     outside: Netns,
 }
 
 impl Site {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let site = Self { host: Netns::new(&format!("{name}-h")), outside: Netns::new(&format!("{name}-o")) };
         ip(&format!("-n {} link add uplink type veth peer name lan0 netns {}", site.host.0, site.outside.0));
         for (netns, interface, address) in [(&site.host, "uplink", "192.0.2.2/24"), (&site.outside, "lan0", "192.0.2.1/24")] {
@@ -181,17 +181,17 @@ impl Netavark {
 }
 
 /// What the daemon's log says of its network. These are lines of the level `debug`.
-const SET_UP: &str = "network is set up";
+pub(crate) const SET_UP: &str = "network is set up";
 const TAKEN_DOWN: &str = "network is taken down";
 const RULES: &str = "packet rules lead to the pod";
 /// The kernel takes a while for the last of many pods.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// podstead with pods on a site.
-struct Shipped(TestHost);
+pub(crate) struct Shipped(pub(crate) TestHost);
 
 impl Shipped {
-    fn start(site: &Site) -> Self {
+    pub(crate) fn start(site: &Site) -> Self {
         let mut host = TestHost::prepare_in(&site.host.0, "logging: {level: 'info,podstead::network=debug'}\n");
         host.start_daemon();
         Self(host)
@@ -205,13 +205,13 @@ impl Shipped {
     }
 
     /// Does something that leads to one more piece of work of a kind, and returns how long that took.
-    fn one_more(&self, what: &str, begin: impl FnOnce()) -> Duration {
+    pub(crate) fn one_more(&self, what: &str, begin: impl FnOnce()) -> Duration {
         let before = self.took(what).len();
         begin();
         eventually_within(PATIENCE, what, || self.took(what).get(before).copied().ok_or_else(|| format!("{before} times")))
     }
 
-    fn write(&self, number: usize, ports: &[(u16, u16)]) {
+    pub(crate) fn write(&self, number: usize, ports: &[(u16, u16)]) {
         let ports: Vec<_> = ports.iter().map(|(host, pod)| serde_json::json!({"containerPort": pod, "hostPort": host})).collect();
         let manifest = serde_json::json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("p{number}")},
@@ -223,7 +223,7 @@ impl Shipped {
     }
 
     /// Runs a pod with a port of the host; how long its network took.
-    fn run(&self, number: usize) -> Duration {
+    pub(crate) fn run(&self, number: usize) -> Duration {
         let took = self.one_more(SET_UP, || self.write(number, &[(port(number), 80)]));
         self.0.wait_running(&format!("p{number}"));
         took
@@ -235,7 +235,7 @@ impl Shipped {
         command_in(Path::new(&format!("/proc/{pid}/ns/net")), program)
     }
 
-    fn address(&self, number: usize) -> String {
+    pub(crate) fn address(&self, number: usize) -> String {
         self.0.pod(&format!("p{number}")).unwrap().0["status"]["podIP"].as_str().unwrap().to_owned()
     }
 }
