@@ -2,10 +2,11 @@
 
 use crate::host::{Host, desired, eventually, text};
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use serde::Deserialize;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 const HOSTILE: &str = "<script>alert(1)</script>";
@@ -132,4 +133,48 @@ fn page_ends_with_its_command() {
     let nowhere = host.root.path().join("nowhere.sock").display().to_string();
     let (code, error) = host.fail(&["page", "--socket", &nowhere]);
     assert!(code == 2 && error.contains("nowhere.sock"), "{code}: {error}");
+}
+
+/// A view of the page in a browser, as `browser.py` prints it.
+#[derive(Debug, Deserialize)]
+struct View {
+    view: String,
+    scheme: String,
+    /// Pixels.
+    viewport: u32,
+    /// Pixels that the content needs.
+    width: u32,
+    color: String,
+    text: String,
+    scripts: u32,
+    /// Further resources.
+    loaded: u32,
+    /// Messages of the browser, such as what its policy refused.
+    complaints: Vec<String>,
+}
+
+/// In a real browser: on a phone and on a desk, light and dark. Skipped where there is no Chromium.
+#[test]
+fn page_fits_phone_and_desk() {
+    if Command::new("chromium").arg("--version").output().is_err() {
+        std::io::stderr().write_all(b"no Chromium: skipped\n").unwrap();
+        return;
+    }
+    let host = host();
+    let page = Page::open(&host);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/browser.py");
+    let output = Command::new("python3").arg(script).arg(format!("http://{}{}", page.address, page.path)).output().unwrap();
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    let views: Vec<View> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(views.len(), 4);
+    for seen in &views {
+        let View { view, scheme, viewport, width, color, text, scripts, loaded, complaints } = seen;
+        assert!(width <= viewport, "{view} {scheme}: {width} of {viewport} pixels");
+        assert_eq!((*scripts, *loaded, complaints.len()), (0, 0, 0), "{view} {scheme}: {complaints:?}");
+        assert!(text.contains("default/bad-edge") && text.contains(HOSTILE), "{view} {scheme}: {text}");
+        assert_eq!(color == "rgb(255, 255, 255)", scheme == "dark", "{view} {scheme}: {color}");
+        // No word is cut on a desk; on a phone the headings are beside the values.
+        let heading = if view == "desk" { "Restarts\tAge" } else { "Restarts" };
+        assert_eq!(text.contains(heading), view == "desk", "{view} {scheme}: {text}");
+    }
 }
