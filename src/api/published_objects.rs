@@ -72,18 +72,42 @@ fn encode(content: &Value, version: u64) -> Bytes {
 
 /// Replaces everything in a journal; what is the same keeps its version.
 pub(super) fn replace(journal: &Journal<PodKey, PublishedObject>, objects: &[Value]) {
-    let mut present = BTreeSet::new();
+    let mut replacement = Replacement::new(journal);
     for content in objects {
+        replacement.put(content);
+    }
+    replacement.finish();
+}
+
+/// The replacement of everything in a journal, object by object: of many, one at a time need be there as a tree of values.
+#[derive(Debug)]
+pub(super) struct Replacement<'a> {
+    journal: &'a Journal<PodKey, PublishedObject>,
+    present: BTreeSet<PodKey>,
+}
+
+impl<'a> Replacement<'a> {
+    /// Of this journal.
+    pub(super) const fn new(journal: &'a Journal<PodKey, PublishedObject>) -> Self {
+        Self { journal, present: BTreeSet::new() }
+    }
+
+    /// Puts an object in; one that is the same keeps its version.
+    pub(super) fn put(&mut self, content: &Value) {
         let text = |field: &str| content["metadata"][field].as_str().unwrap_or_default().to_owned();
         let key = PodKey { namespace: text("namespace"), name: text("name") };
-        present.insert(key.clone());
-        journal.update(key.clone(), |before, version| {
+        self.present.insert(key.clone());
+        self.journal.update(key.clone(), |before, version| {
             let same = before.is_some_and(|before| before.json == encode(content, before.version));
             (!same).then(|| PublishedObject::new(key, content, version))
         });
     }
-    for gone in journal.list().1.iter().filter(|object| !present.contains(&object.key)) {
-        journal.remove(&gone.key, PublishedObject::with_version);
+
+    /// Removes what was not put in.
+    pub(super) fn finish(self) {
+        for gone in self.journal.list().1.iter().filter(|object| !self.present.contains(&object.key)) {
+            self.journal.remove(&gone.key, PublishedObject::with_version);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::collection::Collection;
 use super::failure::ApiFailure;
 use super::published::{PodKey, SOURCE_ANNOTATION};
-use super::published_objects::{PublishedObject, replace};
+use super::published_objects::{PublishedObject, Replacement};
 use super::route::PodPath;
 use super::table::Column;
 use bytes::Bytes;
@@ -147,17 +147,19 @@ impl ServiceView {
     }
 
     /// Replaces everything; what is the same keeps its version.
-    pub fn replace(&self, shown: Vec<Shown>) {
-        let (mut services, mut slices) = (Vec::new(), Vec::new());
+    pub fn replace(&self, shown: impl IntoIterator<Item = Shown>) {
+        let (mut services, mut slices) = (Replacement::new(&self.services), Replacement::new(&self.slices));
         for Shown { service, slices: of_service, source } in shown {
             let mut service = in_namespace(json!(service));
             default_ports(&mut service);
             service["metadata"]["annotations"][SOURCE_ANNOTATION] = json!(source.as_str());
-            services.push(service);
-            slices.extend(of_service.into_iter().map(|slice| in_namespace(json!(slice))));
+            services.put(&service);
+            for slice in of_service {
+                slices.put(&in_namespace(json!(slice)));
+            }
         }
-        replace(&self.services, &services);
-        replace(&self.slices, &slices);
+        services.finish();
+        slices.finish();
     }
 
     const fn journal(&self, kind: ServedKind) -> &Journal<PodKey, PublishedObject> {

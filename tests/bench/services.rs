@@ -34,8 +34,12 @@ const ANSWERING: Ipv4Addr = Ipv4Addr::new(10, 202, 0, 9);
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 9);
 /// Where the proxy in user space listens: the host, as pods see it.
 const PROXY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(169, 254, 0, 1), 7000);
-/// Port of all of them, and of the pods.
+/// Port of all of them, and of the pod behind the Service.
 const PORT: u16 = 7000;
+/// Ports of the pod that others lead to: a tracked connection of one may not stand in the way of another's, from the same port of the client.
+const PEER_PORT: u16 = 7001;
+const PROXIED_PORT: u16 = 7002;
+const DIRECT_PORT: u16 = 7003;
 
 /// Does work in a thread of a network namespace.
 fn within<T: Send>(netns: &Path, work: impl FnOnce() -> T + Send) -> T {
@@ -59,24 +63,26 @@ struct Receiver {
 impl Receiver {
     fn start(netns: &Path) -> Self {
         let (datagrams, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT);
-        let (udp, tcp) = within(netns, || (UdpSocket::bind(any).unwrap(), TcpListener::bind(any).unwrap()));
-        udp.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-        let (count, over) = (Arc::clone(&datagrams), Arc::clone(&is_over));
-        std::thread::spawn(move || {
-            let mut buffer = [0; 64];
-            while !over.load(Ordering::Relaxed) {
-                if udp.recv(&mut buffer).is_ok() {
-                    count.fetch_add(1, Ordering::Relaxed);
+        for port in [PORT, PEER_PORT, PROXIED_PORT, DIRECT_PORT] {
+            let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+            let (udp, tcp) = within(netns, || (UdpSocket::bind(any).unwrap(), TcpListener::bind(any).unwrap()));
+            udp.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+            let (count, over) = (Arc::clone(&datagrams), Arc::clone(&is_over));
+            std::thread::spawn(move || {
+                let mut buffer = [0; 64];
+                while !over.load(Ordering::Relaxed) {
+                    if udp.recv(&mut buffer).is_ok() {
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
                 }
-            }
-        });
-        std::thread::spawn(move || {
-            for stream in tcp.incoming() {
-                let Ok(mut stream) = stream else { return };
-                stream.write_all(b"x").ok();
-            }
-        });
+            });
+            std::thread::spawn(move || {
+                for stream in tcp.incoming() {
+                    let Ok(mut stream) = stream else { return };
+                    stream.write_all(b"x").ok();
+                }
+            });
+        }
         Self { datagrams, is_over }
     }
 
@@ -206,7 +212,7 @@ fn kube_proxy(services: usize, pod: &str) -> String {
         let address = if number == 0 { PEER } else { Ipv4Addr::new(10, 96, 1 + (number / 250) as u8, (number % 250) as u8) };
         for (protocol, name) in [("tcp", format!("s{number}-tcp")), ("udp", format!("s{number}-udp"))] {
             let targets: Vec<String> = match number {
-                0 => vec![format!("{pod}:{PORT}")],
+                0 => vec![format!("{pod}:{PEER_PORT}")],
                 _ => (0..ENDPOINTS).map(|endpoint| format!("198.18.{}.{endpoint}:8080", number % 250)).collect(),
             };
             let choices: Vec<String> = (0..targets.len()).map(|index| format!("{index} : goto endpoint-{name}-{index}")).collect();
@@ -258,8 +264,7 @@ struct Rates {
 }
 
 impl Rates {
-    fn measure(&mut self, receiver: &Receiver, sender: &Path, to: Ipv4Addr) {
-        let to = SocketAddrV4::new(to, PORT);
+    fn measure(&mut self, receiver: &Receiver, sender: &Path, to: SocketAddrV4) {
         self.packets.push(receiver.rate(sender, to));
         self.connections.push(connections(sender, to));
     }
@@ -292,26 +297,27 @@ pub(crate) fn of_pods() {
     };
     let (sender, pod) = (netns(0), podstead.address(1));
     let receiver = Receiver::start(&netns(1));
-    let answering = format!(
+    let manifest = format!(
         "apiVersion: v1\nkind: Service\nmetadata: {{name: answering}}\nspec: {{clusterIP: {ANSWERING}, ports: [{{name: t, port: {PORT}}}, {{name: u, port: {PORT}, protocol: UDP}}]}}\n---\n\
          apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: answering, labels: {{kubernetes.io/service-name: answering}}}}\n\
          addressType: IPv4\nports: [{{name: t, port: {PORT}}}, {{name: u, port: {PORT}, protocol: UDP}}]\nendpoints: [{{addresses: [{pod}]}}]\n"
     );
-    podstead.0.write_manifest("answering.yaml", &answering);
+    podstead.0.write_manifest("answering.yaml", &manifest);
     eventually_within(PATIENCE, "the Service to answer", || {
         let rate = connections(&sender, SocketAddrV4::new(ANSWERING, PORT));
         if rate > 0.0 { Ok(()) } else { Err("nobody answers".to_owned()) }
     });
-    let direct: Ipv4Addr = pod.parse().unwrap();
+    let direct = SocketAddrV4::new(pod.parse().unwrap(), DIRECT_PORT);
+    let answering = SocketAddrV4::new(ANSWERING, PORT);
     let (mut one, mut many, mut straight) = (Rates::default(), Rates::default(), Rates::default());
     let empty = memory(&podstead);
     let mut full = 0;
     for _ in 0..ROUNDS {
         straight.measure(&receiver, &sender, direct);
-        one.measure(&receiver, &sender, ANSWERING);
+        one.measure(&receiver, &sender, answering);
         write(&podstead, true);
         full = full.max(memory(&podstead));
-        many.measure(&receiver, &sender, ANSWERING);
+        many.measure(&receiver, &sender, answering);
         write(&podstead, false);
     }
     compare("1,000 of them, to 1", &mut many, &mut one);
@@ -339,8 +345,8 @@ pub(crate) fn of_pods() {
     let mut many = Rates::default();
     load(&site, &kube_proxy(SERVICES, &pod));
     for _ in 0..ROUNDS {
-        many.measure(&receiver, &sender, ANSWERING);
-        kube.measure(&receiver, &sender, PEER);
+        many.measure(&receiver, &sender, answering);
+        kube.measure(&receiver, &sender, SocketAddrV4::new(PEER, PORT));
     }
     compare("rules of kube-proxy's nftables mode", &mut many, &mut kube);
     let mut reloads = Series::default();
@@ -357,12 +363,12 @@ pub(crate) fn of_pods() {
     let what = format!("one endpoint of {} is another; nft with rules of kube-proxy's nftables mode", SERVICES * ENDPOINTS);
     row(&what, &changes.text(), &reloads.text(), &changes.ratio_to(&reloads));
     load(&site, "delete table ip kube-proxy\n");
-    let _proxy = Proxy::start(&site.host, SocketAddr::new(direct.into(), PORT));
+    let _proxy = Proxy::start(&site.host, SocketAddr::new((*direct.ip()).into(), PROXIED_PORT));
     let mut proxied = Rates::default();
     let mut many = Rates::default();
     for _ in 0..ROUNDS {
-        many.measure(&receiver, &sender, ANSWERING);
-        proxied.measure(&receiver, &sender, *PROXY.ip());
+        many.measure(&receiver, &sender, answering);
+        proxied.measure(&receiver, &sender, PROXY);
     }
     compare("a proxy in user space", &mut many, &mut proxied);
 }

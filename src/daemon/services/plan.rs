@@ -20,13 +20,15 @@ use podstead_service::range::Family;
 use podstead_service::slices::slices;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// A Service of a source.
 #[derive(Clone, Debug)]
 pub(super) struct SourcedService {
     pub(super) definition: Definition,
     source: SourceId,
-    object: Service,
+    /// A Service.
+    object: Arc<NetworkObject>,
 }
 
 /// Something that a Service asks for and does not get.
@@ -48,7 +50,7 @@ pub(super) fn services(objects: &Objects) -> Vec<SourcedService> {
             NetworkObject::Service(service) => {
                 // The store accepted it, so that it has no problem.
                 let definition = Definition::of(service).ok()?;
-                Some(SourcedService { definition, source: held.source.clone(), object: (**service).clone() })
+                Some(SourcedService { definition, source: held.source.clone(), object: Arc::clone(object) })
             }
             NetworkObject::EndpointSlice(_) | NetworkObject::Namespace(_) | NetworkObject::NetworkPolicy(_) => None,
         },
@@ -152,13 +154,13 @@ impl Plan {
     }
 
     /// Services and their EndpointSlices as the API has them.
-    pub(super) fn shown(&self, node: &str, host: &[IpAddr]) -> Vec<Shown> {
-        let show = |(service, endpoints): &(SourcedService, ServiceEndpoints)| Shown {
+    pub(super) fn shown(&self, node: &str, host: &[IpAddr]) -> impl Iterator<Item = Shown> {
+        let show = move |(service, endpoints): &(SourcedService, ServiceEndpoints)| Shown {
             service: completed(service, self.grants.get(&service.definition.name), host),
             slices: slices(&service.definition, endpoints, node),
             source: service.source.clone(),
         };
-        self.served.iter().map(show).collect()
+        self.served.iter().map(show)
     }
 }
 
@@ -283,7 +285,9 @@ fn placeholder(name: &ObjectName, grant: &Grant) -> Definition {
 
 /// The object with its addresses and ports.
 fn completed(service: &SourcedService, grant: Option<&Grant>, host: &[IpAddr]) -> Service {
-    let mut object = service.object.clone();
+    // No other object is read as a Service.
+    let NetworkObject::Service(object) = &*service.object else { return Service::default() };
+    let mut object = (**object).clone();
     let spec = object.spec.get_or_insert_default();
     spec.type_.get_or_insert_with(|| "ClusterIP".to_owned());
     spec.session_affinity.get_or_insert_with(|| "None".to_owned());
@@ -322,7 +326,6 @@ mod tests {
     use podstead_pod::sharing::{Share, SharedNames, SharingSource};
     use podstead_service::range::PortRange;
     use serde_json::json;
-    use std::sync::Arc;
 
     /// Sources that have delivered; `!` marks restricted ones.
     fn objects(sources: &[&str], shares: Vec<Share>, services: &[(&str, &str)]) -> Objects {
