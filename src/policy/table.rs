@@ -20,6 +20,9 @@ pub enum SetName {
     Block(Family, u32),
     /// Ranges of ports.
     Ports(u32),
+    /// Ports without ranges. The kernel has the elements of a set of ranges a moment after the rules of the same transaction, these at once: a new
+    /// table refuses nothing that they allow.
+    SinglePorts(u32),
     /// Addresses with the number that a port of one name has there.
     Named(Family, u32),
     /// Addresses of pods that a policy selects.
@@ -50,6 +53,7 @@ impl SetName {
             Self::Peer(family, number) => format!("peer{}_{number}", digit(family)),
             Self::Block(family, number) => format!("block{}_{number}", digit(family)),
             Self::Ports(number) => format!("port_{number}"),
+            Self::SinglePorts(number) => format!("ports_{number}"),
             Self::Named(family, number) => format!("named{}_{number}", digit(family)),
             Self::Policed(family) => format!("policed{}", digit(family)),
             Self::Mute(family) => format!("mute{}", digit(family)),
@@ -87,6 +91,8 @@ pub enum Element {
     Addresses(IpAddr, IpAddr),
     /// From one port to another.
     Ports(Protocol, u16, u16),
+    /// A port.
+    Port(Protocol, u16),
     /// An address and a port.
     Socket(IpAddr, Protocol, u16),
     /// An address and a protocol.
@@ -231,7 +237,13 @@ impl Table {
     }
 
     fn ports(&mut self, old: &Numbers, ports: &Ports) -> SetName {
-        let set = SetName::Ports(Numbers::of(&mut self.numbers.last, &old.ports, &mut self.numbers.ports, ports));
+        let number = Numbers::of(&mut self.numbers.last, &old.ports, &mut self.numbers.ports, ports);
+        if ports.iter().all(|(_, first, last)| first == last) {
+            let set = SetName::SinglePorts(number);
+            self.add(set, ports.iter().map(|(protocol, port, _)| Element::Port(protocol, port)));
+            return set;
+        }
+        let set = SetName::Ports(number);
         self.add(set, ports.iter().map(|(protocol, first, last)| Element::Ports(protocol, first, last)));
         set
     }

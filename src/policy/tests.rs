@@ -238,7 +238,13 @@ impl Kernel {
             })
         });
         let has_port = line.ports.is_none_or(|set| {
-            let is = |protocol, port| self.has(set, |element| matches!(element, Element::Ports(of, first, last) if *of == protocol && (*first..=*last).contains(&port)));
+            let is = |protocol, port: u16| {
+                self.has(set, |element| match element {
+                    Element::Ports(of, first, last) => *of == protocol && (*first..=*last).contains(&port),
+                    Element::Port(of, number) => (*of, *number) == (protocol, port),
+                    _ => false,
+                })
+            };
             flow.port.is_some_and(|(protocol, port)| is(protocol, port))
         });
         let has_name = line.named.is_none_or(|set| {

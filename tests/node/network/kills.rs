@@ -59,7 +59,7 @@ fn after_kills_at_random_points_rules_are_those_of_the_objects() {
             0 => set_ready(&root, false),
             1 => set_ready(&root, true),
             2 => site.host.write_manifest("other.yaml", other),
-            3 => site.host.write_manifest("other.yaml", &other.replace("8080", "8000, endPort: 9000")),
+            3 => site.host.write_manifest("other.yaml", &other.replace("{port: 8080}", "{port: 8080}, {port: 8000}")),
             _ => {
                 let name = SERVICES[random.below(4) as usize];
                 let file = format!("{name}.yaml");

@@ -86,6 +86,7 @@ pub(super) fn add_set(batch: &mut Batch<'_>, set: SetName) {
         SetName::Peer(family, _) | SetName::Policed(family) => add(&[ends(family).source_part], Values::None, Elements::Single),
         SetName::Block(family, _) => add(&[ends(family).source_part], Values::None, Elements::Ranges),
         SetName::Ports(_) => add(&[Part::Protocol, Part::DestinationPort], Values::None, Elements::Intervals),
+        SetName::SinglePorts(_) => add(&[Part::Protocol, Part::DestinationPort], Values::None, Elements::Single),
         SetName::Named(family, _) => {
             add(&[ends(family).destination_part, Part::Protocol, Part::DestinationPort], Values::None, Elements::Single);
         }
@@ -108,6 +109,7 @@ fn element(element: &Element) -> Vec<MapElement> {
         Element::Ports(protocol, first, last) => {
             vec![MapElement { last: Some(port(protocol, *last)), ..MapElement::key(port(protocol, *first)) }]
         }
+        Element::Port(protocol, number) => vec![MapElement::key(port(protocol, *number))],
         Element::Socket(address, protocol, number) => {
             vec![MapElement::key([octets(*address), port(protocol, *number)].concat())]
         }

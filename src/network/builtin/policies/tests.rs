@@ -408,3 +408,42 @@ fn changes_open_and_close_nothing_else() {
         is_over.store(true, Ordering::Relaxed);
     });
 }
+
+/// N11: nor while a new table is made.
+#[test]
+fn new_table_refuses_nothing_that_ports_allow() {
+    let mut host = Host::with_pods(2);
+    host.answer(1, 8080);
+    // More to do for the kernel: the moment is longer.
+    let number_of = |number: u8| IpAddr::from([10, 201, 9, number]);
+    host.facts.extend((1..200).map(|number| PolicedPod { addresses: vec![number_of(number)], ..facts(usize::from(number) + 2) }));
+    let many = (1..100).map(|number| {
+        let peers = format!("{{from: [{{podSelector: {{matchLabels: {{app: client}}}}}}], ports: [{{port: {number}}}]}}");
+        policy(&format!("p{number}"), &format!("podSelector: {{matchLabels: {{app: client}}}}, ingress: [{peers}]"))
+    });
+    let web = policy("web", &format!("{WEB}, ingress: [{{ports: [{{port: 8080}}]}}]"));
+    host.police(&many.chain([web]).collect::<Vec<_>>());
+    let (is_over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let client = Machine(host.pod(2).0.try_clone().unwrap());
+    std::thread::scope(|scope| {
+        let (over, count) = (&is_over, &asked);
+        scope.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                let met = client.get(&format!("{}:8080", address(1))).map(drop);
+                if met != Ok(()) {
+                    over.store(true, Ordering::Relaxed);
+                    panic!("{met:?}");
+                }
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        for round in 0.. {
+            let Host { machine, rules, .. } = &mut host;
+            machine.within(|| rules.make().unwrap());
+            if is_over.load(Ordering::Relaxed) || (round > 40 && asked.load(Ordering::Relaxed) > 100) {
+                break;
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
