@@ -19,10 +19,10 @@ const MIB: u64 = 1 << 20;
 
 /// Marks that a test sets; `None`: not known yet.
 #[derive(Debug, Default)]
-struct Marks(Mutex<Option<Vec<String>>>);
+pub(crate) struct Marks(Mutex<Option<Vec<String>>>);
 
 impl Marks {
-    fn set(&self, references: &[String]) {
+    pub(crate) fn set(&self, references: &[String]) {
         *self.0.lock().unwrap() = Some(references.to_vec());
     }
 }
@@ -55,7 +55,7 @@ fn random_image(test: &TestStore, name: &str, bytes: u64) -> PathBuf {
     archive
 }
 
-fn small_reserve() -> ImageStoreConfig {
+pub(crate) fn small_reserve() -> ImageStoreConfig {
     let reserve = Reserve { storage_at_least: 4 * MIB, ..Reserve::default() };
     let collection = CollectionConfig { minimum_age: Duration::ZERO, ..CollectionConfig::default() };
     ImageStoreConfig { reserve, collection, ..ImageStoreConfig::default() }

@@ -5,6 +5,7 @@ mod archives;
 mod collection;
 mod fake_registry;
 mod hostile_layers;
+mod kills;
 mod logins;
 mod mirrors;
 mod power_cut;
