@@ -13,6 +13,7 @@ use podstead_manifest::{
 use podstead_pod::objects::{NetworkObject, Object as ReferredObject, admit_claim, admit_config_map, admit_secret};
 use podstead_pod::{AdmitContext, FieldProblem, Origin, Pod, Severity, admit, admit_named, code};
 use podstead_settings::{Allow, PolicyRecord, Requirements};
+use podstead_workload::host_fit::Host;
 use podstead_workload::object::Workload;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -38,6 +39,9 @@ pub struct CheckContext {
     pub opening: Arc<Opening>,
     /// Pods are called as in their manifests, without the name of the host.
     pub keeps_names: bool,
+    /// The host whose labels workloads are held against, to tell of those that make no pods on it; `None` for a daemon, where that is as it
+    /// should be.
+    pub host: Option<Host>,
 }
 
 impl CheckContext {
@@ -52,6 +56,7 @@ impl CheckContext {
             layers: Arc::default(),
             opening: Arc::default(),
             keeps_names: false,
+            host: None,
         }
     }
 
@@ -356,7 +361,7 @@ fn judged(decoded: DecodedObject, context: &CheckContext) -> Judged {
             (claim.map(|claim| AcceptedObject::PersistentVolumeClaim(claim.into())), problems)
         }
         Object::Workload(workload) => {
-            let (workload, problems) = workloads::admit(workload, &context.admit);
+            let (workload, problems) = workloads::admit(workload, context);
             (workload.map(|workload| AcceptedObject::Workload(workload.into())), problems)
         }
         Object::Network(object) => {

@@ -17,6 +17,7 @@ mod revisions;
 mod seal;
 mod status;
 pub mod undelta;
+pub mod whole;
 mod workloads;
 
 pub use check::{Accepted, AcceptedObject, CheckContext, Checked, check};

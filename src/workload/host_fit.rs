@@ -22,6 +22,35 @@ pub fn fits(spec: &PodSpec, host: &Host) -> bool {
     named && selected && required.is_none_or(|required| required.node_selector_terms.iter().any(|term| term_matches(term, host)))
 }
 
+/// A field because of which a pod may not run on the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The field, e.g. `spec.nodeSelector['site']`.
+    pub field: String,
+    /// The reason, as the end of a sentence about the host: `which has no label "site"`.
+    pub reason: String,
+}
+
+/// The path of the required node affinity in a pod's spec.
+const REQUIRED: &str = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution";
+
+/// Lists the selectors that exclude the host. The name of a node is told of where it is written.
+pub fn misfits(spec: &PodSpec, host: &Host) -> Vec<Misfit> {
+    let selected = spec.node_selector.iter().flatten().filter_map(|(key, value)| {
+        let reason = match host.labels.get(key) {
+            Some(found) if found == value => return None,
+            Some(found) => format!("whose label {key:?} is {found:?} and not {value:?}"),
+            None => format!("which has no label {key:?}"),
+        };
+        Some(Misfit { field: format!("spec.nodeSelector['{key}']"), reason })
+    });
+    let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let required = affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
+    let excluded = required.filter(|required| !required.node_selector_terms.iter().any(|term| term_matches(term, host)));
+    let excluded = excluded.map(|_| Misfit { field: REQUIRED.to_owned(), reason: "which matches none of the terms".to_owned() });
+    selected.chain(excluded).collect()
+}
+
 /// An empty term matches no node.
 fn term_matches(term: &NodeSelectorTerm, host: &Host) -> bool {
     let expressions = term.match_expressions.as_deref().unwrap_or_default();
@@ -84,6 +113,29 @@ mod tests {
         let test = json!({"key": "type", "operator": "In", "values": ["test"]});
         assert!(!fit(&terms(&json!([{"matchExpressions": [test]}]))));
         assert!(!fit(&terms(&json!([{}]))));
+    }
+
+    /// W85.
+    #[test]
+    fn selectors_that_exclude_the_host_are_named() {
+        let misfits = |spec: &Value| {
+            let mut spec = spec.clone();
+            spec["containers"] = json!([]);
+            let found = misfits(&serde_json::from_value(spec).unwrap(), &host());
+            found.into_iter().map(|Misfit { field, reason }| format!("{field} {reason}")).collect::<Vec<_>>()
+        };
+        assert_eq!(misfits(&json!({"nodeSelector": {"site": "berlin"}})), [""; 0]);
+        assert_eq!(
+            misfits(&json!({"nodeSelector": {"site": "bonn", "gpu": "a"}})),
+            [
+                r#"spec.nodeSelector['gpu'] which has no label "gpu""#,
+                r#"spec.nodeSelector['site'] whose label "site" is "berlin" and not "bonn""#
+            ]
+        );
+        let test = json!({"matchExpressions": [{"key": "type", "operator": "In", "values": ["test"]}]});
+        let site = json!({"matchExpressions": [{"key": "site", "operator": "Exists"}]});
+        assert_eq!(misfits(&terms(&json!([test, site]))), [""; 0]);
+        assert_eq!(misfits(&terms(&json!([test]))), [format!("{REQUIRED} which matches none of the terms")]);
     }
 
     #[test]

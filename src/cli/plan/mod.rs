@@ -22,7 +22,7 @@ use podstead_mux::{Applied, Merge};
 use podstead_pod::objects::{FingerprintKey, Objects};
 use podstead_pod::{DesiredPod, PodUid, Revision, Severity};
 use podstead_store::last_good::{LastGood, Record};
-use podstead_store::{Accepted, CheckContext, Set, UndeltaStore, relocate};
+use podstead_store::{Accepted, CheckContext, Set, UndeltaStore, relocate, whole};
 use podstead_sys_async::clock::Clock;
 use podstead_worker::backoff::BackoffPolicy;
 use podstead_worker::definition::DefinitionContext;
@@ -87,6 +87,7 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
         layers: source.layers.clone(),
         keeps_names: source.writable,
         opening: age_keys::for_forecasts(config),
+        host: Some(podstead_daemon::workloads::host(config, &config.labels)),
         ..CheckContext::new(config.admit_context())
     };
     let root = root_of(&source.place, path);
@@ -101,7 +102,9 @@ fn read(path: &Path, source: &SourceConfig, config: &Config) -> anyhow::Result<S
     let store = before
         .in_layers(&source.layers)
         .apply(&prepared.artifact, &|file, bytes, patches| prepared.check(file, bytes, &check_context, patches));
-    Ok(store.set(&source.name, &artifact.revision))
+    let mut set = store.set(&source.name, &artifact.revision);
+    set.problems.extend(whole::exclusive_claims(&set));
+    Ok(set)
 }
 
 /// Computes the change of each pod of the source, and lists unused pods and objects of the source.

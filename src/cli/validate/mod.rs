@@ -19,7 +19,8 @@ use podstead_manifest::{Limits, PatchesByObject, Problem};
 use podstead_pod::{AdmitContext, NodeName, Revision, Severity, SourceId};
 use podstead_source::dir;
 use podstead_store::undelta::PATCH_WITHOUT_TARGET;
-use podstead_store::{CheckContext, Prepared, Set, UndeltaStore, prepare};
+use podstead_store::{CheckContext, Prepared, Set, UndeltaStore, prepare, whole};
+use podstead_workload::host_fit::Host;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -71,7 +72,9 @@ type Files = BTreeMap<String, FileContent>;
 /// Files that are checked together.
 #[derive(Debug)]
 enum Collection {
-    /// Checked as they are.
+    /// Files that were named, beside which there may be others.
+    Named(Files),
+    /// Those of a directory, checked as they are.
     Plain(Files),
     /// The files that a source would report, by path from its root.
     Tree {
@@ -87,7 +90,7 @@ impl Collection {
     /// Number of manifests.
     fn len(&self) -> usize {
         match self {
-            Collection::Plain(files) => files.len(),
+            Collection::Named(files) | Collection::Plain(files) => files.len(),
             Collection::Tree { artifact, .. } => artifact.files.len(),
         }
     }
@@ -95,7 +98,7 @@ impl Collection {
     /// Content of the file that problems name so.
     fn content(&self, file: &str) -> Option<&[u8]> {
         let content = match self {
-            Collection::Plain(files) => files.get(file),
+            Collection::Named(files) | Collection::Plain(files) => files.get(file),
             Collection::Tree { artifact: Artifact { files, beside, .. }, prefix, .. } => {
                 let path = Path::new(file).strip_prefix(prefix).ok()?.to_str()?;
                 files.get(path).or_else(|| beside.get(path))
@@ -166,7 +169,7 @@ fn set_configurations_aside(collections: &mut [Collection]) -> Vec<String> {
     let mut found = Vec::new();
     for collection in collections {
         let files = match collection {
-            Collection::Plain(files) => files,
+            Collection::Named(files) | Collection::Plain(files) => files,
             Collection::Tree { artifact, .. } => &mut artifact.files,
         };
         let aside = files.extract_if(.., |_, content| content.as_ref().is_ok_and(|bytes| is_configuration(bytes)));
@@ -189,7 +192,7 @@ fn is_configuration(bytes: &[u8]) -> bool {
 /// The rules that the manifests are checked against.
 fn check_context(args: &ValidateArgs, source: Option<&SourceConfig>, context: &Context) -> CheckContext {
     let opening = age_keys::for_checks(context.load_config().ok().as_ref());
-    let all = CheckContext { opening, ..CheckContext::new(admit_context(args, context)) };
+    let all = CheckContext { opening, host: host(args, context), ..CheckContext::new(admit_context(args, context)) };
     match source.cloned() {
         Some(SourceConfig { allow, requirements, substitute, layers, writable: keeps_names, .. }) => {
             CheckContext { allow, requirements, substitute, layers, keeps_names, ..all }
@@ -207,12 +210,20 @@ fn admit_context(args: &ValidateArgs, context: &Context) -> AdmitContext {
     }
 }
 
+/// The host whose labels workloads select; of another host, or without a configuration, they are not known.
+fn host(args: &ValidateArgs, context: &Context) -> Option<Host> {
+    let config = context.load_config().ok()?;
+    let is_here = args.node_name.as_ref().is_none_or(|name| name.to_lowercase() == config.node_name.as_str());
+    is_here.then(|| podstead_daemon::workloads::host(&config, &config.labels))
+}
+
 /// Judges files as one source, or as one for each directory.
 fn judge(collection: &Collection, context: &CheckContext, findings: &mut Findings) -> Result<(), NoLayer> {
     match collection {
-        Collection::Plain(files) => {
+        Collection::Named(files) | Collection::Plain(files) => {
             let prepared = Prepared::without_kustomizations(artifact(files.clone()));
-            judge_one(&prepared, prepared.artifact.clone(), Path::new(""), context, findings);
+            let is_whole = matches!(collection, Collection::Plain(_));
+            judge_one(&prepared, prepared.artifact.clone(), (Path::new(""), is_whole), context, findings);
         }
         Collection::Tree { artifact: tree, prefix, separate } => {
             let prepared = prepare(tree, &UndeltaStore::default(), context)?;
@@ -222,7 +233,7 @@ fn judge(collection: &Collection, context: &CheckContext, findings: &mut Finding
                 parts.entry(directory).or_default().insert(name.clone(), content.clone());
             }
             for files in parts.into_values() {
-                judge_one(&prepared, artifact(files), prefix, context, findings);
+                judge_one(&prepared, artifact(files), (prefix, !separate), context, findings);
             }
         }
     }
@@ -233,12 +244,17 @@ fn judge(collection: &Collection, context: &CheckContext, findings: &mut Finding
 fn artifact(files: Files) -> Artifact {
     Artifact { revision: Revision(String::new()), place: None, commit: None, files, beside: BTreeMap::new() }
 }
-/// Judges some prepared files as one source.
-fn judge_one(prepared: &Prepared, files: Artifact, prefix: &Path, context: &CheckContext, findings: &mut Findings) {
+
+/// Judges some prepared files as one source. `place` is what goes before paths in problems, and whether these are all files of the source.
+fn judge_one(prepared: &Prepared, files: Artifact, place: (&Path, bool), context: &CheckContext, findings: &mut Findings) {
+    let (prefix, is_whole) = place;
     let check = |file: &str, bytes: &[u8], patches: &PatchesByObject| prepared.check(file, bytes, context, patches);
     let store = UndeltaStore::default().in_layers(&context.layers).apply(&files, &check);
-    let Set { source: _, revision: _, pods, config_maps, secrets, claims, workloads, network, mut problems } =
-        store.set(&SourceId::new("validate"), &files.revision);
+    let set = store.set(&SourceId::new("validate"), &files.revision);
+    let warnings = whole::exclusive_claims(&set).into_iter().chain(if is_whole { whole::missing_claims(&set) } else { Vec::new() });
+    let warnings: Vec<Problem> = warnings.collect();
+    let Set { source: _, revision: _, pods, config_maps, secrets, claims, workloads, network, mut problems } = set;
+    problems.extend(warnings);
     problems.iter_mut().for_each(|problem| problem.file = prefix.join(&problem.file).display().to_string());
     // What a patch is for may be in another directory, as the layers of a host are.
     problems.retain(|problem| problem.code != PATCH_WITHOUT_TARGET);
@@ -268,7 +284,7 @@ fn collect(args: &ValidateArgs, source: Option<&SourceConfig>) -> (Vec<Collectio
         errors.extend(outcome.err());
     }
     if !named.is_empty() {
-        directories.insert(0, Collection::Plain(named));
+        directories.insert(0, Collection::Named(named));
     }
     (directories, errors)
 }

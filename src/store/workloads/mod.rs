@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::CheckContext;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaimVolumeSource, PodTemplateSpec, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use podstead_pod::objects::admit_claim;
@@ -13,9 +14,11 @@ use podstead_pod::{
     AdmitContext, DEFAULT_NAMESPACE, FieldProblem, Severity, code, judge_labels, judge_template, judge_workload,
     remove_stamped_annotations,
 };
+use podstead_workload::exclusive::{self, Exclusive};
+use podstead_workload::host_fit::{self, Host, Misfit};
 use podstead_workload::object::Workload;
 use podstead_workload::problem::{Code, Problem};
-use podstead_workload::{exclusive, template, validate};
+use podstead_workload::{template, validate};
 use std::collections::HashSet;
 
 /// Letters of a hash in the names of pods (W10).
@@ -24,14 +27,15 @@ const HASH: &str = "bbbbbbbbbb";
 const RUN: &str = "29384720";
 
 /// Checks a workload; `None` when a problem is an error. What a server writes is left out, and so are annotations that podstead sets.
-pub(super) fn admit(mut workload: Workload, context: &AdmitContext) -> (Option<Workload>, Vec<FieldProblem>) {
+pub(super) fn admit(mut workload: Workload, context: &CheckContext) -> (Option<Workload>, Vec<FieldProblem>) {
     let mut problems = judge_workload(workload.kind().as_str(), &workload.to_json(), workload.metadata());
     problems.extend(validate::workload(&workload.clone().with_defaults(), jiff::tz::db()).into_iter().map(refused));
-    problems.extend(of_template(&workload, context));
+    problems.extend(of_template(&workload, &context.admit));
     problems.extend(of_job_template(&workload));
     problems.extend(of_claims(&workload));
     problems.extend(exclusive_pods(&workload));
     problems.extend(shared_claims(&workload));
+    problems.extend(context.host.iter().flat_map(|host| other_host(&workload, host)));
     let is_refused = problems.iter().any(|problem| problem.severity == Severity::Error);
     keep_own(&mut workload);
     ((!is_refused).then_some(workload), problems)
@@ -184,16 +188,26 @@ fn of_claims(workload: &Workload) -> Vec<FieldProblem> {
     problems
 }
 
-/// A host port can be had by one pod only, however many are wanted (W82).
+/// A host port can be had by one pod only, however many are wanted (W82). Claims are other objects, and maybe in other files.
 fn exclusive_pods(workload: &Workload) -> Option<FieldProblem> {
     let (field, replicas) = workload.replicas().filter(|(_, replicas)| *replicas > 1)?;
-    // Claims are other objects, and maybe in other files.
-    let what = match exclusive::of(workload.template()?, &|_| false)? {
-        exclusive::Exclusive::HostPort(port) => format!("host port {port}"),
-        exclusive::Exclusive::Claim(name) => format!("claim {name:?}"),
-    };
-    let message = format!("only 1 of {replicas} pods will run: {what} can be had by one pod only");
+    let Exclusive::HostPort(port) = exclusive::of(workload.template()?, &|_| false)? else { return None };
+    let message = format!("only 1 of {replicas} pods will run: host port {port} can be had by one pod only");
     Some(suspicious(field, message, "write 1, or remove the host port"))
+}
+
+/// No pods are made on a host that the template excludes (W85).
+fn other_host(workload: &Workload, host: &Host) -> Vec<FieldProblem> {
+    let Some(spec) = workload.template().and_then(|template| template.spec.as_ref()) else { return Vec::new() };
+    let told = |Misfit { field, reason }| {
+        let message = format!("no pod is made on this host, {:?}, {reason}", host.name);
+        suspicious(
+            format!("{}.{field}", workload.kind().template_path()),
+            message,
+            "write the label under labels in podstead's configuration if that is not meant",
+        )
+    };
+    host_fit::misfits(spec, host).into_iter().map(told).collect()
 }
 
 /// A rolling update has pods of both templates for a while, and each claim mounted in both (W83).
