@@ -4,13 +4,15 @@ use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{LocalObjectReference, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use podstead_config::Config;
-use podstead_expand::{KnownPod, TemplateImages, owner};
+use podstead_expand::{ClaimData, KnownPod, TemplateImages, owner};
 use podstead_mux::ObjectView;
+use podstead_pod::claims::ClaimName;
 use podstead_pod::containers::PullPolicy;
 use podstead_pod::{Pod, SourceId, pull_secrets};
 use podstead_runtime::{ImageError, ImageService, PullSecrets};
 use podstead_sync::Recovered;
 use podstead_telemetry::error_chain;
+use podstead_volume::Volumes;
 use podstead_workload::host_fit::Host;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,6 +38,21 @@ pub(super) fn known(recovered: &Recovered) -> Vec<KnownPod> {
         Some(KnownPod { uid: desired.uid.clone(), owner, name: desired.full_name.name.clone(), is_terminating })
     });
     known.collect()
+}
+
+/// Claims of the volume store.
+#[derive(Debug)]
+pub(super) struct DiskClaims(pub(super) Arc<Volumes>);
+
+#[async_trait]
+impl ClaimData for DiskClaims {
+    fn is_disposable(&self, namespace: &str, name: &str) -> bool {
+        self.0.is_disposable(&ClaimName { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+
+    async fn deleted(&self) {
+        self.0.deleted().await;
+    }
 }
 
 /// The image store with the Secrets of sources.

@@ -30,6 +30,16 @@ pub trait TemplateImages: Send + Sync + fmt::Debug + 'static {
     ) -> Result<(), String>;
 }
 
+/// Data of claims on this host.
+#[async_trait]
+pub trait ClaimData: Send + Sync + fmt::Debug + 'static {
+    /// Returns true if there are data of the claim that are deleted when no source has it.
+    fn is_disposable(&self, namespace: &str, name: &str) -> bool;
+
+    /// Waits until such data were deleted. Cancel-safe.
+    async fn deleted(&self);
+}
+
 /// Result of one attempt.
 #[derive(Debug)]
 pub(crate) enum Warmed {

@@ -22,7 +22,7 @@ mod shown;
 pub mod task;
 
 pub use handle::{ExpandHandle, RunNowError};
-pub use images::TemplateImages;
+pub use images::{ClaimData, TemplateImages};
 pub use observations::{Clocks, Observations, WORKLOAD_ANNOTATION, owner};
 pub use plan::KnownPod;
 pub use shown::{ShownSchedule, ShownWorkload, WorkloadSink};

@@ -97,7 +97,7 @@ impl Preview {
             wait_for_sync: cron::WAIT_FOR_SYNC,
         };
         let fresh_uid = || PodUid::random().as_str().to_owned();
-        self.expander.plan(&Now { clocks, zones: jiff::tz::db(), fresh_uid: &fresh_uid })
+        self.expander.plan(&Now { clocks, zones: jiff::tz::db(), fresh_uid: &fresh_uid, is_disposable: &|_, _| false })
     }
 
     fn follow(&mut self, expansion: Expansion) {

@@ -1,7 +1,7 @@
 //! The task around the plan.
 
 use crate::handle::{ExpandHandle, Request, RunNowError};
-use crate::images::{TemplateImages, Warmed, Warming};
+use crate::images::{ClaimData, TemplateImages, Warmed, Warming};
 use crate::memory::{KindMemory, Memories, Memory};
 use crate::memory_file::{self, Change, Damaged};
 use crate::observations::{Clocks, Observations};
@@ -46,6 +46,8 @@ pub struct ExpandLinks {
     pub observations: Arc<Observations>,
     /// The clocks that observations have.
     pub clocks: Clocks,
+    /// The data of claims.
+    pub claims: Arc<dyn ClaimData>,
     /// The image store.
     pub images: Arc<dyn TemplateImages>,
     /// Readers of workloads.
@@ -208,7 +210,11 @@ impl ExpandTask {
     /// Plans, and acts on it. Returns false when nobody reads SETs any more.
     async fn act(&mut self, out: &mpsc::Sender<Set>) -> bool {
         let clocks = self.clocks();
-        let expansion = self.expander.plan(&Now { clocks, zones: jiff::tz::db(), fresh_uid: &fresh_uid });
+        let expansion = {
+            let is_disposable = |namespace: &str, name: &str| self.links.claims.is_disposable(namespace, name);
+            let now = Now { clocks, zones: jiff::tz::db(), fresh_uid: &fresh_uid, is_disposable: &is_disposable };
+            self.expander.plan(&now)
+        };
         let Expansion { changes, sets, shown, withdrawn, events, conflicts, warm, wake, wake_wall } = expansion;
         write(&self.links.paths, changes).await;
         self.answers.drain(..).for_each(Answer::give);
@@ -308,8 +314,9 @@ async fn write(paths: &Paths, changes: Vec<Change>) {
 /// `out` needs room for one: observations are collected while a SET waits there, and one plan is made of all of them.
 pub async fn run(mut task: ExpandTask, mut sets: mpsc::Receiver<Set>, out: mpsc::Sender<Set>) {
     loop {
+        let waited_for_sync = task.waits_for_sync();
         let pause = task.pause();
-        let observations = Arc::clone(&task.links.observations);
+        let (observations, claims) = (Arc::clone(&task.links.observations), Arc::clone(&task.links.claims));
         // All arms are cancel-safe: nothing is taken out before it is passed on.
         tokio::select! {
             set = sets.recv() => match set {
@@ -317,6 +324,7 @@ pub async fn run(mut task: ExpandTask, mut sets: mpsc::Receiver<Set>, out: mpsc:
                 None => return,
             },
             () = observations.changed() => {}
+            () = claims.deleted() => task.expander.data_were_deleted(),
             Some(request) = task.requests.recv() => task.answer(request),
             Some(warmed) = task.warmed.recv() => task.warmed(warmed),
             event = task.timer.event() => match event {
@@ -326,10 +334,10 @@ pub async fn run(mut task: ExpandTask, mut sets: mpsc::Receiver<Set>, out: mpsc:
                     tokio::time::sleep(WRITE_PAUSE).await;
                 }
             },
-            () = tokio::time::sleep(pause.unwrap_or(Duration::MAX)), if pause.is_some() => {
-                let waits_for_sync = task.waits_for_sync();
-                task.wake(waits_for_sync);
-            }
+            () = tokio::time::sleep(pause.unwrap_or(Duration::MAX)), if pause.is_some() => task.wake(false),
+        }
+        if waited_for_sync && !task.waits_for_sync() {
+            task.wake(true);
         }
         task.observe();
         if !task.act(&out).await {

@@ -100,7 +100,7 @@ mod tests {
         }
 
         fn reclaim(&self, objects: &Objects) {
-            reclaim(&self.paths, &Wanted::of(objects)).unwrap();
+            reclaim(&self.paths, &Wanted::of(objects), &|| {}).unwrap();
         }
 
         /// Takes the claim for a pod of this source.

@@ -137,6 +137,7 @@ fn prune(shared: &Shared, claim: &ClaimName, claimants: &[ClaimOwner], is_comple
     }
     tracing::info!(namespace = claim.namespace, claim = claim.name, "deleting the data of a claim on request");
     claims::discard(&shared.paths, claim).map_err(|error| failed(VolumeError::Claims(error.to_string())))?;
+    shared.deleted.notify_one();
     drop(held);
     // The claim has no data any more, even if this fails: housekeeping retries.
     if let Err(error) = empty_trash(shared) {

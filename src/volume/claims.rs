@@ -191,8 +191,9 @@ impl Wanted {
     }
 }
 
-/// Creates the directories of all claims, and moves the volumes to be deleted into the trash; claims must not be taken meanwhile.
-pub(super) fn reclaim(paths: &Paths, wanted: &Wanted) -> Result<(), VolumeError> {
+/// Creates the directories of all claims, and moves the volumes to be deleted into the trash; claims must not be taken meanwhile. Tells of each that
+/// was moved.
+pub(super) fn reclaim(paths: &Paths, wanted: &Wanted, deleted: &dyn Fn()) -> Result<(), VolumeError> {
     let mut failures = Vec::new();
     failures.extend(move_data(paths, wanted).err().map(|error| error.to_string()));
     let awaits_move = |claim: &ClaimName| wanted.moves.get(claim).is_some_and(|from| awaits_move(paths, from, claim));
@@ -219,7 +220,10 @@ pub(super) fn reclaim(paths: &Paths, wanted: &Wanted) -> Result<(), VolumeError>
                         claim = volume.claim.name,
                         "deleting the data of a removed claim"
                     );
-                    failures.extend(discard(paths, &volume.claim).err().map(|error| error.to_string()));
+                    match discard(paths, &volume.claim) {
+                        Ok(()) => deleted(),
+                        Err(error) => failures.push(error.to_string()),
+                    }
                 }
             }
             Err(error) => failures.push(error.to_string()),
@@ -227,6 +231,12 @@ pub(super) fn reclaim(paths: &Paths, wanted: &Wanted) -> Result<(), VolumeError>
         failures.extend(disown(paths, wanted).err().map(|error| error.to_string()));
     }
     if failures.is_empty() { Ok(()) } else { Err(VolumeError::Claims(failures.join("; "))) }
+}
+
+/// Returns true if there are data that are deleted when no source has the claim.
+pub(super) fn is_disposable(paths: &Paths, claim: &ClaimName) -> bool {
+    let record = read_record(&paths.persistent_volume(claim));
+    record.is_some_and(|record| record.terms.reclaim_policy == ReclaimPolicy::Delete)
 }
 
 /// Takes a volume away by one rename. What is in the trash is no claim's any more.
@@ -382,19 +392,19 @@ mod tests {
         for (policy, stays) in [("Retain", true), ("Delete", false)] {
             let disk = disk();
             let with = objects("ReadWriteOnce", policy);
-            reclaim(&disk.paths, &Wanted::of(&with)).unwrap();
+            reclaim(&disk.paths, &Wanted::of(&with), &|| {}).unwrap();
             let pod = pod("1", "");
             prepare(&disk, &pod, &with).unwrap();
             fs::write(data(&disk).join("kept"), "x").unwrap();
             let gone = Wanted::of(&view(&[("a", Some(""))]));
-            reclaim(&disk.paths, &gone).unwrap();
+            reclaim(&disk.paths, &gone, &|| {}).unwrap();
             assert!(data(&disk).join("kept").is_file(), "a pod uses it");
             fs::remove_dir_all(disk.paths.volumes(&pod.uid)).unwrap();
             for unsure in [view(&[("a", None)]), view(&[])] {
-                reclaim(&disk.paths, &Wanted::of(&unsure)).unwrap();
+                reclaim(&disk.paths, &Wanted::of(&unsure), &|| {}).unwrap();
                 assert!(data(&disk).join("kept").is_file(), "the claim may still come");
             }
-            reclaim(&disk.paths, &gone).unwrap();
+            reclaim(&disk.paths, &gone, &|| {}).unwrap();
             assert_eq!(data(&disk).join("kept").is_file(), stays, "{policy}");
             empty_trash(&disk.paths).unwrap();
             assert_eq!(fs::read_dir(disk.paths.volume_trash()).map_or(0, Iterator::count), 0);
@@ -479,7 +489,7 @@ mod tests {
         // A record that cannot be read says nothing of deleting.
         fs::write(volume.join("claim.json"), "{").unwrap();
         fs::remove_dir_all(disk.paths.volumes(&PodUid::new("1"))).unwrap();
-        reclaim(&disk.paths, &Wanted::of(&view(&[("a", Some(""))]))).unwrap();
+        reclaim(&disk.paths, &Wanted::of(&view(&[("a", Some(""))])), &|| {}).unwrap();
         assert!(data(&disk).is_dir());
     }
 }

@@ -8,7 +8,7 @@ use super::{
     host_path, image_volume, projected, removal, trim,
 };
 use async_trait::async_trait;
-use podstead_pod::claims::ClaimedVolume;
+use podstead_pod::claims::{ClaimName, ClaimedVolume};
 use podstead_pod::env::EnvFiles;
 use podstead_pod::files::is_projected;
 use podstead_pod::host_files::NetworkDns;
@@ -22,7 +22,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 /// [`VolumeService`] on the real host. All work is done on blocking threads: a disk, or a hung network mount, may take its time.
 #[derive(Clone, Debug)]
@@ -43,13 +43,27 @@ pub(super) struct Shared {
     pub(super) claims: Mutex<()>,
     /// Serialises emptying the trash.
     pub(super) trash: Mutex<()>,
+    /// Data of a claim were deleted.
+    pub(super) deleted: Notify,
 }
 
 impl Volumes {
     /// A store under `paths`, for pods of the sources in `policy`. Nothing is made yet. `memory_bytes` is what all pods may use; 0 if that is not known.
     pub fn new(paths: Paths, node: NodeFiles, policy: Arc<HostPathPolicy>, memory_bytes: u64) -> Self {
-        let (claims, trash) = Default::default();
-        Self { shared: Arc::new(Shared { paths, node, policy, memory_bytes, measuring: Semaphore::new(1), claims, trash }) }
+        let (claims, trash, deleted) = Default::default();
+        Self {
+            shared: Arc::new(Shared { paths, node, policy, memory_bytes, measuring: Semaphore::new(1), claims, trash, deleted }),
+        }
+    }
+
+    /// Returns true if data of the claim are on disk that are deleted when no source has it.
+    pub fn is_disposable(&self, claim: &ClaimName) -> bool {
+        claims::is_disposable(&self.shared.paths, claim)
+    }
+
+    /// Waits until data of a claim were deleted. Cancel-safe.
+    pub async fn deleted(&self) {
+        self.shared.deleted.notified().await;
     }
 
     pub(super) async fn blocking<T: Send + 'static>(
@@ -101,7 +115,7 @@ impl VolumeService for Volumes {
             let Some((_, container)) = containers::find(&pod.pod, name.as_str()) else {
                 return Err(VolumeError::not_ready("all volumes", format!("the pod has no container {name}")));
             };
-            let Shared { paths, node, policy, memory_bytes: _, measuring: _, claims: _, trash: _ } = shared;
+            let Shared { paths, node, policy, memory_bytes: _, measuring: _, claims: _, trash: _, deleted: _ } = shared;
             let (dns, environment) = (dns.as_ref(), environment.as_slice());
             let request = Request { paths, node, policy, pod: &pod, container, attempt, pod_ips: &pod_ips, dns, environment };
             request.resolve()
@@ -134,7 +148,7 @@ impl VolumeService for Volumes {
         let wanted = claims::Wanted::of(objects);
         self.blocking(move |shared| {
             let held = shared.claims.lock().unwrap_or_else(PoisonError::into_inner);
-            let reclaimed = claims::reclaim(&shared.paths, &wanted);
+            let reclaimed = claims::reclaim(&shared.paths, &wanted, &|| shared.deleted.notify_one());
             drop(held);
             let emptied = claim_store::empty_trash(shared);
             reclaimed.and(emptied)

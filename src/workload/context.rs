@@ -32,6 +32,8 @@ pub struct Context<'a> {
     pub is_claim_leaving: &'a dyn Fn(&str) -> bool,
     /// All pods of the workload were observed by this daemon, and all sources delivered: a pod may be taken away for another (W94).
     pub may_remove: bool,
+    /// The memory of this workload was there and is lost: pods that exist are those that it wanted (W97).
+    pub is_memory_lost: bool,
     /// This host, for node selectors (W46, W85).
     pub host: &'a Host,
 }

@@ -4,6 +4,7 @@
 //! returns the pods that it wants now, its new memory, its status and the moment at which to look again. Rules are cited by their ids (W1, ...),
 //! which `docs/contributing/workload-rules.md` holds with their sources.
 
+pub mod adoption;
 pub mod conditions;
 pub mod context;
 pub mod cron;

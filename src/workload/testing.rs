@@ -54,6 +54,7 @@ impl TestHost {
             is_taken: &|name| self.taken.contains(name),
             is_claim_leaving: &|name| self.leaving_claims.contains(name),
             may_remove: self.may_remove,
+            is_memory_lost: false,
             host: &self.host,
         };
         step(&self.pods, &context)

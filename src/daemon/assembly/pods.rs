@@ -2,7 +2,7 @@
 
 use super::super::age_key::AgeKeys;
 use super::super::sources;
-use super::super::workloads::{self, StoreImages};
+use super::super::workloads::{self, DiskClaims, StoreImages};
 use super::base::{Base, HostParts};
 use super::networking::Networking;
 use super::stages::Stages;
@@ -134,6 +134,7 @@ impl Flow {
             admit: config.admit_context(),
             observations: Arc::clone(&work.observations),
             clocks: work.clocks.clone(),
+            claims: Arc::new(DiskClaims(parts.volumes.clone())),
             images: Arc::new(StoreImages { images: parts.images.clone(), objects: base.objects.clone() }),
             sink: base.published.clone(),
             events: base.events.clone(),

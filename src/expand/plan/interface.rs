@@ -36,6 +36,8 @@ pub struct Now<'a> {
     pub zones: &'a TimeZoneDatabase,
     /// Returns a UID that no object has.
     pub fresh_uid: &'a dyn Fn() -> String,
+    /// Tells that data of a claim, by namespace and name, are on disk that are deleted when no source has the claim.
+    pub is_disposable: &'a dyn Fn(&str, &str) -> bool,
 }
 
 impl fmt::Debug for Now<'_> {

@@ -4,8 +4,11 @@
 //! says what is to be written, sent and shown. An evaluation of one workload costs nothing of the others.
 
 mod canonical;
+mod claims;
 mod evaluate;
 mod interface;
+#[cfg(test)]
+mod lost_memory;
 mod names;
 #[cfg(test)]
 mod properties;
@@ -182,6 +185,12 @@ impl Expander {
             live.images.extend(images);
             self.marked.insert(key.clone());
         }
+    }
+
+    /// Lets StatefulSets look again at ordinals that wait for the deletion of data (W43).
+    pub fn data_were_deleted(&mut self) {
+        let sets = self.units.keys().filter(|key| key.kind == WorkloadKind::StatefulSet.as_str());
+        self.marked.extend(sets.cloned());
     }
 
     /// Marks the workloads whose time has come. After a change of the wall clock, and with `clock_changed`, all CronJobs look again.
@@ -463,8 +472,9 @@ impl Expander {
             has_images: &|template| unit::images(template).iter().all(|(image, _)| live.images.contains(image)),
             is_exclusive_claim: &|name| self.is_exclusive_claim(&key.namespace, name),
             is_taken: &|name| self.is_taken(key, name),
-            is_claim_leaving: &|_| false,
+            is_claim_leaving: &|name| self.is_claim_leaving(&key.namespace, name, now),
             may_remove: observed && sources_ready,
+            is_memory_lost: self.lost.contains(key),
             host: &self.host,
         };
         let jobs_in_sources = self.jobs_in_sources(&key.namespace);
@@ -681,15 +691,6 @@ impl Expander {
         let keys = self.sets.values().flat_map(|set| set.workloads.keys());
         let jobs = keys.filter(|key| key.kind == WorkloadKind::Job.as_str() && key.namespace == namespace);
         jobs.map(|key| key.name.clone()).collect()
-    }
-
-    fn is_exclusive_claim(&self, namespace: &str, name: &str) -> bool {
-        let of_sets = self.sets.values().flat_map(|set| &set.claims);
-        let mut claims = of_sets.filter(|(key, _)| key.namespace == namespace && key.name == name).map(|(_, claim)| claim);
-        claims.any(|claim| {
-            let modes = claim.spec.as_ref().and_then(|spec| spec.access_modes.as_ref());
-            modes.is_some_and(|modes| modes.iter().any(|mode| mode == "ReadWriteOncePod"))
-        })
     }
 
     /// A Pod of a manifest has the name, or a workload that comes before.

@@ -50,6 +50,16 @@ fn of_job() -> impl Strategy<Value = Happening> {
     ]
 }
 
+fn of_running_host() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        1 => Just(Happening::Ready),
+        1 => Just(Happening::Restart),
+        1 => (0..3_u8).prop_map(Happening::PowerCut),
+        1 => (1..200_u8).prop_map(Happening::Wait),
+        1 => any::<bool>().prop_map(|succeed| Happening::End { succeed }),
+    ]
+}
+
 /// Applies what happens; `object` makes the workload of a template and a size.
 fn happen(bench: &mut Bench, happening: Happening, state: &mut (u8, u8), object: &dyn Fn(u8, u8) -> Workload) {
     match happening {
@@ -161,6 +171,31 @@ proptest! {
             prop_assert_eq!(images(&bench), BTreeSet::from([format!("db:{}", state.0)]));
         }
         prop_assert!(is_at_rest(&mut bench));
+    }
+
+    /// (10): without an edit no pod is withdrawn, whatever becomes of pods and of the daemon.
+    #[test]
+    fn nothing_leaves_without_an_edit(happenings in vec(of_running_host(), 0..40)) {
+        let mut bench = Bench::new(&["a"]);
+        let both = [with_limits(0, 3), with_template(0, 3)];
+        bench.expander.apply(set("a", &both));
+        bench.settle();
+        let names = bench.names();
+        for happening in happenings {
+            match happening {
+                Happening::End { .. } => bench.change(|pod| pod.ready_since = None),
+                Happening::Restart | Happening::PowerCut(_) => {
+                    if let Happening::PowerCut(written) = happening {
+                        bench.lose_power_in_plan(written.into());
+                    }
+                    bench.restart(&["a"]);
+                    bench.expander.apply(set("a", &both));
+                }
+                other => happen(&mut bench, other, &mut (0, 3), &with_limits),
+            }
+            bench.plan();
+            prop_assert_eq!(bench.names(), names.clone());
+        }
     }
 
     /// (5), (6): no attempt has the name of an earlier one, and each end is counted once.

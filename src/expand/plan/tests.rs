@@ -23,6 +23,8 @@ pub(super) struct Bench {
     warm: Vec<Warm>,
     /// Images are in the image store.
     has_images: bool,
+    /// Claims with data on disk that nothing wants and that were not deleted yet.
+    disposable: BTreeSet<String>,
 }
 
 pub(super) fn source(name: &str) -> SourceId {
@@ -123,6 +125,7 @@ impl Bench {
             events: Vec::new(),
             warm: Vec::new(),
             has_images: true,
+            disposable: BTreeSet::new(),
         }
     }
 
@@ -161,7 +164,12 @@ impl Bench {
             next_uid.set(next_uid.get() + 1);
             format!("uid-{}", next_uid.get())
         };
-        self.expander.plan(&Now { clocks, zones: jiff::tz::db(), fresh_uid: &uid })
+        self.expander.plan(&Now {
+            clocks,
+            zones: jiff::tz::db(),
+            fresh_uid: &uid,
+            is_disposable: &|_, name| self.disposable.contains(name),
+        })
     }
 
     /// Plans; the disk and the host follow: wanted pods exist, others are being stopped.
@@ -420,6 +428,117 @@ fn first_source_has_precedence() {
     assert_eq!(uid(&bench), before, "it rolls out with the same memory");
 }
 
+/// TX3: a rollout that is half done, and what may come then.
+#[test]
+fn rollout_half_done_goes_on_or_back() {
+    let half = || {
+        let mut bench = Bench::new(&["a"]);
+        bench.expander.apply(set("a", &[deployment("web", 4, "web:1")]));
+        bench.settle();
+        let first: BTreeSet<String> = bench.names().into_iter().collect();
+        bench.expander.apply(set("a", &[deployment("web", 4, "web:2")]));
+        bench.plan();
+        let now: BTreeSet<String> = bench.names().into_iter().collect();
+        assert!(!now.is_disjoint(&first) && !now.is_subset(&first), "{now:?}");
+        (bench, first)
+    };
+    let names = |bench: &Bench| bench.names().into_iter().collect::<BTreeSet<String>>();
+    // A source that is suspended delivers nothing: the rollout ends.
+    let (mut bench, first) = half();
+    bench.settle();
+    assert!(names(&bench).is_disjoint(&first) && bench.names().len() == 4);
+    // A rollback: the earlier revision has its names again, and the pods of it that are left stay.
+    let (mut bench, first) = half();
+    let left: BTreeSet<PodUid> = bench
+        .pods
+        .iter()
+        .filter(|(_, (_, pod))| first.contains(&pod.name) && !pod.is_terminating)
+        .map(|(uid, _)| uid.clone())
+        .collect();
+    bench.expander.apply(set("a", &[deployment("web", 4, "web:1")]));
+    bench.settle();
+    let hash = |name: &String| name.rsplit_once('-').unwrap().0.to_owned();
+    assert_eq!(bench.names().iter().map(hash).collect::<BTreeSet<_>>(), first.iter().map(hash).collect());
+    assert!(!left.is_empty() && left.iter().all(|uid| bench.pods.contains_key(uid)));
+    // A file that cannot be read any more: the SET has the workload as it was, with a problem.
+    let (mut bench, first) = half();
+    bench.expander.apply(Set { revision: Revision("broken".into()), ..set("a", &[deployment("web", 4, "web:2")]) });
+    bench.settle();
+    assert!(names(&bench).is_disjoint(&first) && bench.names().len() == 4);
+    // A restart: nothing leaves before all pods were observed.
+    let (mut bench, _) = half();
+    let wanted = names(&bench);
+    bench.restart(&["a"]);
+    bench.expander.apply(set("a", &[deployment("web", 4, "web:2")]));
+    let one = bench.pods.iter().next().map(|(uid, (owner, pod))| (uid.clone(), owner.clone(), pod.clone())).unwrap();
+    bench.see(one.0, one.1, one.2);
+    bench.plan();
+    assert_eq!(names(&bench), wanted);
+}
+
+/// TS12, W43.
+#[test]
+fn ordinal_waits_until_its_old_data_are_deleted() {
+    let of = |replicas: u32| {
+        let Workload::StatefulSet(mut object) = stateful_set("db", replicas) else { panic!() };
+        object.spec.as_mut().unwrap().persistent_volume_claim_retention_policy =
+            serde_json::from_value(json!({"whenScaled": "Delete", "whenDeleted": "Retain"})).unwrap();
+        set("a", &[Workload::StatefulSet(object)])
+    };
+    let mut bench = Bench::new(&["a"]);
+    bench.expander.apply(of(2));
+    bench.settle();
+    bench.expander.apply(of(1));
+    bench.settle();
+    assert_eq!(bench.names(), ["db-0"]);
+    bench.disposable = ["data-db-1".to_owned()].into();
+    bench.expander.apply(of(2));
+    bench.settle();
+    assert_eq!(bench.names(), ["db-0"], "the data are still there");
+    // A restart forgets nothing of it.
+    bench.restart(&["a"]);
+    bench.expander.apply(of(2));
+    bench.settle();
+    assert_eq!(bench.names(), ["db-0"]);
+    bench.disposable.clear();
+    bench.plan();
+    assert_eq!(bench.names(), ["db-0"], "nothing looks by itself");
+    bench.expander.data_were_deleted();
+    bench.settle();
+    assert_eq!(bench.names(), ["db-0", "db-1"]);
+    // Data that a claim in force has are not in the way, whatever their policy.
+    bench.disposable = ["data-db-0".to_owned(), "data-db-1".to_owned()].into();
+    bench.expander.apply(of(2));
+    bench.settle();
+    bench.restart(&["a"]);
+    bench.expander.apply(of(2));
+    bench.settle();
+    assert_eq!(bench.names(), ["db-0", "db-1"]);
+}
+
+/// W99 (8): the order in which sources deliver does not matter.
+#[test]
+fn order_of_sources_changes_nothing() {
+    let sets = || {
+        let both = [deployment("web", 2, "web:a"), stateful_set("db", 2), job("web")];
+        [set("a", &both), set("b", &[deployment("web", 3, "web:b"), job("dump")]), set("c", &[stateful_set("db", 3)])]
+    };
+    let of = |order: [usize; 3]| {
+        let mut bench = Bench::new(&["a", "b", "c"]);
+        for index in order {
+            bench.expander.apply(sets()[index].clone());
+            bench.plan();
+        }
+        bench.settle();
+        (bench.sent.clone(), bench.disk.keys().cloned().collect::<Vec<_>>())
+    };
+    let expected = of([0, 1, 2]);
+    assert_eq!(expected.0[&source("a")].len(), 5);
+    for order in [[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        assert_eq!(of(order), expected, "{order:?}");
+    }
+}
+
 /// W93: the source that had it before the restart comes first.
 #[test]
 fn workload_waits_for_its_source_after_restart() {
@@ -547,38 +666,6 @@ fn restarts_after_power_cuts_fail_no_job() {
     };
     assert!(!run(true));
     assert!(run(false));
-}
-
-/// W97.
-#[test]
-fn job_with_lost_memory_is_not_run_again() {
-    let mut bench = Bench::new(&["a"]);
-    bench.expander.apply(set("a", &[job("dump")]));
-    bench.plan();
-    bench.disk.clear();
-    bench.restart(&["a"]);
-    bench.expander.apply(set("a", &[job("dump")]));
-    bench.change(|_| {});
-    bench.settle();
-    assert_eq!(bench.names(), Vec::<String>::new());
-    assert!(bench.events.contains(&"MemoryLost".to_owned()), "{:?}", bench.events);
-}
-
-/// A Job that comes after the pods of a forgotten one of its name are gone has lost nothing.
-#[test]
-fn new_job_of_forgotten_name_runs() {
-    let mut bench = Bench::new(&["a"]);
-    bench.expander.apply(set("a", &[job("dump")]));
-    bench.plan();
-    bench.disk.clear();
-    bench.restart(&["a"]);
-    bench.expander.apply(set("a", &[]));
-    bench.settle();
-    assert_eq!(bench.pods.len(), 0);
-    bench.expander.apply(set("a", &[job("dump")]));
-    bench.plan();
-    assert_eq!(bench.names(), ["dump-0"]);
-    assert!(!bench.events.contains(&"MemoryLost".to_owned()), "{:?}", bench.events);
 }
 
 #[test]

@@ -87,7 +87,12 @@ pub fn step(object: &DaemonSet, memory: Option<&DaemonSetMemory>, pods: &Pods, c
     let default = DaemonSetSpec::default();
     let spec = object.spec.as_ref().unwrap_or(&default);
     let owner = object.metadata.name.as_deref().unwrap_or_default();
-    let (memory, newest) = remember(object, spec, memory, context);
+    let is_lost = memory.is_none() && context.is_memory_lost;
+    let (mut memory, newest) = remember(object, spec, memory, context);
+    if is_lost && pods.get(&template::name(owner, newest.hash.as_str())).is_some_and(|pod| !pod.is_terminating) {
+        // W97.
+        memory.pods.insert(newest.hash.clone());
+    }
     let fits = spec.template.spec.as_ref().is_none_or(|pod| host_fit::fits(pod, context.host));
     let min_ready_seconds = u32::try_from(spec.min_ready_seconds.unwrap_or(0)).unwrap_or(0);
     let mut state = State { owner, pods, context, min_ready_seconds, fits, newest, memory, events: Vec::new(), is_held: false };

@@ -10,6 +10,7 @@ pub mod status;
 #[cfg(test)]
 mod tests;
 
+use crate::adoption;
 use crate::conditions::Conditions;
 use crate::context::{Availability, Context, Pods, availability};
 use crate::event::WorkloadEvent;
@@ -145,6 +146,9 @@ pub fn step(deployment: &Deployment, memory: Option<&DeploymentMemory>, pods: &P
     let owner = deployment.metadata.name.as_deref().unwrap_or_default();
     let mut state = State { owner, pods, wanted: &wanted, context, memory: remember(memory, spec, context), events: Vec::new() };
     let is_new_rollout = state.take_template(spec, deployment);
+    if memory.is_none() && context.is_memory_lost {
+        state.adopt();
+    }
     state.settle();
     let before = state.sizes();
     let held = state.resize();
@@ -205,6 +209,13 @@ impl State<'_> {
         }
         let annotations = deployment.metadata.annotations.clone().unwrap_or_default();
         self.memory.revisions.take(&spec.template, &serde_json::Value::Null, &annotations, self.context).1
+    }
+
+    /// Wants the pods of the template that exist (W97).
+    fn adopt(&mut self) {
+        let Some(hash) = self.memory.revisions.newest().map(|revision| revision.hash.clone()) else { return };
+        let wanted = adoption::numbers(self.pods, |slot| pod_name(self.owner, &hash, slot));
+        self.memory.pods.insert(hash, Slots { wanted, ..Slots::default() });
     }
 
     /// Forgets pods that are gone.

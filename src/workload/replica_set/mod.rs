@@ -5,6 +5,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::adoption;
 use crate::conditions::{Condition, Conditions};
 use crate::context::{Availability, Context, Pods, availability};
 use crate::event::WorkloadEvent;
@@ -87,9 +88,13 @@ pub fn step(object: &ReplicaSet, flavour: Flavour, memory: Option<&ReplicaSetMem
     let spec = object.spec.as_ref().unwrap_or(&default);
     let owner = object.metadata.name.as_deref().unwrap_or_default();
     let template = spec.template.clone().unwrap_or_default();
+    let is_lost = memory.is_none() && context.is_memory_lost;
     let mut memory = remember(memory, spec, context);
     let mut events = Vec::new();
-    memory.revisions.take(&template, &serde_json::Value::Null, &BTreeMap::new(), context);
+    let newest = memory.revisions.take(&template, &serde_json::Value::Null, &BTreeMap::new(), context).0.hash.clone();
+    if is_lost {
+        memory.pods.extend(adoption::numbers(pods, |slot| pod_name(owner, slot)).into_iter().map(|slot| (slot, newest.clone())));
+    }
     memory.leaving.retain(|slot| pods.contains_key(&pod_name(owner, *slot)));
     let written = u32::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0);
     let replicas = limit_replicas(&template, written, &mut memory, context, &mut events);

@@ -51,18 +51,28 @@ pub(super) fn mount(spec: &mut PodSpec, beside: &Value, owner: &str, ordinal: u3
     }));
 }
 
+fn deletes(policy: Option<&str>) -> bool {
+    policy == Some("Delete")
+}
+
+/// Lets the claims of ordinals out of range go, if the policy deletes them and no pod has them any more (W42).
+pub(super) fn release(state: &mut State<'_>) {
+    let policy = state.spec.persistent_volume_claim_retention_policy.as_ref();
+    if !deletes(policy.and_then(|policy| policy.when_scaled.as_deref())) {
+        return;
+    }
+    let (ordinals, memory) = (&state.wanted.claimed, &mut state.memory);
+    let (pods, leaving) = (&memory.pods, &memory.leaving);
+    memory.claims.retain(|ordinal| ordinals.contains(ordinal) || pods.contains_key(ordinal) || leaving.contains(ordinal));
+}
+
 /// The claims that are wanted: of all ordinals in range that ever had a pod, and of the others unless the policy deletes them (W42).
 pub(super) fn wanted(state: &State<'_>) -> Vec<PersistentVolumeClaim> {
     let policy = state.spec.persistent_volume_claim_retention_policy.clone().unwrap_or_default();
-    let deletes = |policy: &Option<String>| policy.as_deref() == Some("Delete");
     let mut all = Vec::new();
     for ordinal in &state.memory.claims {
-        let is_in_range = state.wanted.ordinals.contains(ordinal);
-        let has_pod = state.memory.pods.contains_key(ordinal) || state.memory.leaving.contains(ordinal);
-        if !is_in_range && !has_pod && deletes(&policy.when_scaled) {
-            continue;
-        }
-        let is_deleted = deletes(if is_in_range { &policy.when_deleted } else { &policy.when_scaled });
+        let is_in_range = state.wanted.claimed.contains(ordinal);
+        let is_deleted = deletes(if is_in_range { policy.when_deleted.as_deref() } else { policy.when_scaled.as_deref() });
         let templates = state.spec.volume_claim_templates.iter().flatten();
         all.extend(templates.filter_map(|template| claim(state, template, *ordinal, is_deleted)));
     }

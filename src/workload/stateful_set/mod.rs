@@ -9,6 +9,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+use crate::adoption;
 use crate::context::{Availability, Context, Pods, availability};
 use crate::deployment::limits::{Rounding, scaled};
 use crate::event::WorkloadEvent;
@@ -25,6 +26,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::time::Duration;
+
+/// The time after a boot in which pods that were available before it become available again.
+const RECOVERY: Duration = Duration::from_mins(10);
 
 /// The memory of a StatefulSet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,9 +46,12 @@ pub struct StatefulSetMemory {
     /// Ordinals of pods that are not wanted any more and may still exist.
     #[serde(default)]
     pub leaving: BTreeSet<u32>,
-    /// Ordinals that have claims.
+    /// Ordinals whose claims are wanted.
     #[serde(default)]
     pub claims: BTreeSet<u32>,
+    /// Ordinals whose pods have been available with the revisions that they have.
+    #[serde(default)]
+    pub proven: BTreeSet<u32>,
     /// The failure that an event has told of.
     #[serde(default)]
     pub failure: Option<String>,
@@ -88,6 +96,8 @@ enum Update {
 struct Wanted {
     written: u32,
     ordinals: Range<u32>,
+    /// The ordinals as written, which keep their claims where pods cannot be.
+    claimed: Range<u32>,
     is_ordered: bool,
     update: Update,
     min_ready_seconds: u32,
@@ -110,6 +120,7 @@ impl Wanted {
         Self {
             written,
             ordinals: start..start.saturating_add(replicas),
+            claimed: start..start.saturating_add(written),
             is_ordered: spec.pod_management_policy.as_deref() != Some("Parallel"),
             update: Update::of(spec, start, replicas),
             min_ready_seconds,
@@ -142,13 +153,18 @@ pub fn step(object: &StatefulSet, memory: Option<&StatefulSetMemory>, pods: &Pod
     let spec = object.spec.as_ref().unwrap_or(&default);
     let wanted = Wanted::of(spec, context);
     let owner = object.metadata.name.as_deref().unwrap_or_default();
+    let is_lost = memory.is_none() && context.is_memory_lost;
     let (memory, update) = remember(object, spec, memory, context);
     let mut state =
         State { owner, object, spec, pods, wanted: &wanted, context, update, memory, events: Vec::new(), is_held: false };
+    if is_lost {
+        state.adopt();
+    }
     state.settle();
     state.report_failure();
     state.decide();
     state.finish_update();
+    claims::release(&mut state);
     state.prune(spec.revision_history_limit.unwrap_or(10));
     let warm = state.warm();
     let (status, wake) = (status::of(&state), state.next_availability());
@@ -178,6 +194,7 @@ fn remember(
             pods: BTreeMap::new(),
             leaving: BTreeSet::new(),
             claims: BTreeSet::new(),
+            proven: BTreeSet::new(),
             failure: None,
         },
     };
@@ -205,9 +222,19 @@ impl State<'_> {
         template::name(self.owner, &ordinal.to_string())
     }
 
+    /// Wants the pods that exist, and the claims of all ordinals (W97).
+    fn adopt(&mut self) {
+        let ordinals = adoption::numbers(self.pods, |ordinal| self.pod_name(ordinal));
+        self.memory.claims.extend(self.wanted.claimed.clone().chain(ordinals.iter().copied()));
+        self.memory.pods.extend(ordinals.into_iter().map(|ordinal| (ordinal, self.update.hash.clone())));
+    }
+
     fn settle(&mut self) {
         let (owner, pods) = (self.owner, self.pods);
         self.memory.leaving.retain(|ordinal| pods.contains_key(&template::name(owner, &ordinal.to_string())));
+        let available: BTreeSet<u32> = self.memory.pods.keys().copied().filter(|ordinal| self.is_available(*ordinal)).collect();
+        self.memory.proven.retain(|ordinal| self.memory.pods.contains_key(ordinal));
+        self.memory.proven.extend(available);
     }
 
     fn report_failure(&mut self) {
@@ -234,10 +261,11 @@ impl State<'_> {
     /// An ordinal without a pod: the earlier pod is gone, and so are the data of an earlier claim (W43).
     fn is_free(&self, ordinal: u32) -> bool {
         let name = self.pod_name(ordinal);
-        let claims = claims::names(self.spec, self.owner, ordinal);
-        !self.memory.leaving.contains(&ordinal)
-            && !self.pods.contains_key(&name)
-            && !claims.iter().any(|claim| (self.context.is_claim_leaving)(claim))
+        let are_claims_leaving = || {
+            let claims = claims::names(self.spec, self.owner, ordinal);
+            !self.memory.claims.contains(&ordinal) && claims.iter().any(|claim| (self.context.is_claim_leaving)(claim))
+        };
+        !self.memory.leaving.contains(&ordinal) && !self.pods.contains_key(&name) && !are_claims_leaving()
     }
 
     fn decide(&mut self) {
@@ -294,9 +322,14 @@ impl State<'_> {
         self.context.may_remove && (self.context.has_images)(&self.update.template)
     }
 
+    /// After a boot no pod is available for a while, and those that were available before are not broken.
+    fn is_coming_back(&self, ordinal: u32) -> bool {
+        self.memory.proven.contains(&ordinal) && self.context.moment < Moment::after_boot(RECOVERY)
+    }
+
     /// Replaces a pod of an old revision that is not available, highest first: else a set whose template was broken could never be repaired (W39).
     fn repair(&mut self) {
-        let broken = self.outdated().into_iter().find(|ordinal| !self.is_available(*ordinal));
+        let broken = self.outdated().into_iter().find(|ordinal| !self.is_available(*ordinal) && !self.is_coming_back(*ordinal));
         let Some(ordinal) = broken else { return };
         // Ordered sets replace one pod at a time.
         let waits = self.wanted.is_ordered && !self.memory.leaving.is_empty();
@@ -372,7 +405,9 @@ impl State<'_> {
             Availability::From(moment) => Some(moment),
             Availability::Available | Availability::Unavailable => None,
         });
-        moments.min()
+        let is_waited_for = |ordinal: &u32| !self.is_available(*ordinal) && self.is_coming_back(*ordinal);
+        let recovery = self.outdated().iter().any(is_waited_for).then(|| Moment::after_boot(RECOVERY));
+        moments.chain(recovery).min()
     }
 
     fn wanted_pods(&self) -> Vec<Pod> {

@@ -1,6 +1,7 @@
 //! StatefulSets, evaluated whole.
 
 use super::*;
+use crate::observed::Phase;
 use crate::testing::{TestHost, merge, names, template};
 use serde_json::{Value, json};
 
@@ -127,7 +128,7 @@ fn unready_pod_holds_ordered_scaling() {
     }
 }
 
-/// TS5, TS13.
+/// TS5.
 #[test]
 fn update_goes_from_the_top() {
     let mut case = Case::new(&json!({"replicas": 3}));
@@ -225,6 +226,55 @@ fn repaired_template_reaches_broken_pod() {
     assert_eq!(case.settle(), ["db-0 db:2", "db-1 db:2", "db-2 db:2"]);
 }
 
+/// All pods start again, as after a boot.
+fn boot(case: &mut Case) {
+    case.host.seconds = 30;
+    for pod in case.host.pods.values_mut() {
+        (pod.phase, pod.ready_since) = (Phase::Pending, None);
+    }
+}
+
+/// TS13, W39: after a boot nothing is available, and nothing is broken because of that.
+#[test]
+fn update_goes_on_in_its_order_after_a_power_cut() {
+    for policy in ["OrderedReady", "Parallel"] {
+        let mut case = Case::new(&json!({"replicas": 3, "podManagementPolicy": policy}));
+        case.settle();
+        case.image("db:2");
+        assert_eq!(case.look(), ["db-0 db:1", "db-1 db:1"]);
+        case.host.finish_stops();
+        boot(&mut case);
+        let both = ["db-0 db:1", "db-1 db:1"];
+        case.step();
+        assert!(case.look().starts_with(&both.map(str::to_owned)), "{policy}: {:?}", case.look());
+        case.host.make_ready_one("db-0");
+        assert!(case.look().starts_with(&both.map(str::to_owned)), "{policy}: {:?}", case.look());
+        case.host.make_ready_one("db-1");
+        assert_eq!(case.look(), ["db-0 db:1", "db-1 db:1", "db-2 db:2"], "{policy}");
+        assert_eq!(case.settle(), ["db-0 db:2", "db-1 db:2", "db-2 db:2"]);
+    }
+}
+
+/// W39: a pod that does not come back after a boot is replaced in the end, and one that was never available at once.
+#[test]
+fn broken_pod_is_replaced_after_a_boot() {
+    let mut case = Case::new(&json!({"replicas": 2}));
+    case.settle();
+    case.image("db:2");
+    boot(&mut case);
+    case.host.make_ready_one("db-0");
+    let step = case.step();
+    assert_eq!((step.pods.len(), step.wake), (2, Some(Moment::after_boot(RECOVERY))), "db-1 may come back");
+    case.host.seconds = 601;
+    assert_eq!(case.look(), ["db-0 db:1"]);
+    case.host.finish_stops();
+    case.step();
+    case.image("db:3");
+    boot(&mut case);
+    case.host.make_ready_one("db-0");
+    assert_eq!(case.look(), ["db-0 db:1"], "db-1 was never available with its template");
+}
+
 fn with_claims(spec: &Value) -> Case {
     let claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}});
     let mut case = Case::new(&json!({"replicas": 2, "volumeClaimTemplates": [claim]}));
@@ -271,6 +321,63 @@ fn claims_outlive_their_pods() {
     assert_eq!(case.names(), ["db-0"], "the old data are still being deleted");
     case.host.leaving_claims.clear();
     assert_eq!(case.names(), ["db-0", "db-1"]);
+}
+
+/// W42, W85: a label that leaves the host, or a port that only one pod can have, deletes no data.
+#[test]
+fn ordinals_without_a_place_keep_their_claims() {
+    let mut case = with_claims(&json!({"replicas": 2, "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"}}));
+    case.settle();
+    let all = claims(&case.step());
+    assert_eq!(all.len(), 2);
+    let mut elsewhere = case.spec["template"].clone();
+    elsewhere["spec"]["nodeSelector"] = json!({"site": "bonn"});
+    case.edit(&json!({"template": elsewhere}));
+    assert_eq!(case.settle(), [""; 0]);
+    assert_eq!(claims(&case.step()), all);
+}
+
+/// TS14, W17.
+#[test]
+fn pod_that_ended_keeps_its_name_and_the_others_stay() {
+    for phase in [Phase::Failed, Phase::Succeeded] {
+        for policy in ["OrderedReady", "Parallel"] {
+            let mut case = Case::new(&json!({"replicas": 3, "podManagementPolicy": policy}));
+            let before = case.settle();
+            case.host.make_unready("db-1");
+            case.host.pods.get_mut("db-1").unwrap().phase = phase;
+            assert_eq!(case.look(), before, "{policy}: it is wanted, and made anew by those who run it");
+            let step = case.step();
+            assert!(step.events.is_empty(), "{:?}", step.events);
+            assert_eq!(step.status.available_replicas, Some(2));
+        }
+    }
+}
+
+/// W6: the name of the revision is a label, of at most 63 characters.
+#[test]
+fn long_name_of_a_set_leaves_labels_short_and_revisions_apart() {
+    let name = "d".repeat(61);
+    let mut host = TestHost::new();
+    let mut memory = None;
+    let mut labels = BTreeSet::new();
+    for image in ["db:1", "db:2"] {
+        let spec = json!({"selector": {"matchLabels": {"app": "db"}}, "serviceName": "db", "template": template(image)});
+        let object: StatefulSet = serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap();
+        for _ in 0..4 {
+            let step = host.evaluate(|pods, context| super::step(&object, memory.as_ref(), pods, context));
+            host.apply(&step.pods);
+            host.finish_stops();
+            host.make_ready();
+            for pod in &step.pods {
+                let of_pod = pod.metadata.labels.clone().unwrap();
+                assert!(of_pod.values().all(|value| value.len() <= 63), "{of_pod:?}");
+                labels.insert(of_pod["controller-revision-hash"].clone());
+            }
+            memory = Some(step.memory);
+        }
+    }
+    assert_eq!(labels.len(), 2, "{labels:?}");
 }
 
 /// W14, W94.
