@@ -4,6 +4,7 @@
 //! The rules are tables here; a change of structure is a change of a table, with a reason in the commit.
 #![expect(clippy::unwrap_used, reason = "a test that cannot read the source has to fail")]
 
+mod cases;
 mod cited_rules;
 mod source_tree;
 mod threat_model;

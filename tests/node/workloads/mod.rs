@@ -1,5 +1,6 @@
 //! Deployments, StatefulSets, DaemonSets, Jobs and CronJobs with real containers, through kills of the daemon and power cuts.
 
+mod claims;
 mod podinfo;
 mod postgres;
 
@@ -355,6 +356,8 @@ fn examples_run() {
         let expected = [
             ("deployment.apps/web", "2/2"),
             ("statefulset.apps/store", "2/2"),
+            ("pod/worker-0", "1/1"),
+            ("pod/worker-1", "1/1"),
             ("daemonset.apps/agent", "1"),
             ("pod/agent-", "1/1"),
             ("job.batch/import", "Complete"),
