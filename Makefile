@@ -136,6 +136,10 @@ power-cuts: setup-vm deb ## cut the power of a busy Debian machine 20 times at r
 	tests/vm/power-cuts target/debian --network builtin
 	tests/vm/power-cuts target/debian --network cni
 
+.PHONY: workload-cuts
+workload-cuts: setup-vm build ## cut the power of a Debian machine in updates of workloads, and set its clock forward and back (root; SEED=, CUTS=)
+	tests/vm/power-cuts $(RELEASE) --workloads
+
 # The first commit with a package, for the longest upgrade path. A release is also tested with an upgrade from the previous one.
 FIRST_PACKAGE := e127c4d11ce3b1e662b84c59bd14ef6e9e403974
 
