@@ -1,5 +1,6 @@
 //! Deployments, StatefulSets, DaemonSets, Jobs and CronJobs with real containers, through kills of the daemon and power cuts.
 
+mod boutique;
 mod claims;
 mod podinfo;
 mod postgres;
