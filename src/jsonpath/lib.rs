@@ -13,14 +13,11 @@ mod text;
 
 pub use columns::{Columns, ColumnsError};
 pub use evaluate::EvaluateError;
-pub use parse::ParseError;
+pub use parse::{MAX_TEMPLATE_BYTES, ParseError};
 
 use evaluate::Evaluation;
 use parse::Step;
 use serde_json::Value;
-
-/// Bytes that a template, or a specification of columns, may have.
-pub const MAX_TEMPLATE_BYTES: usize = 64 << 10;
 
 /// A JSONPath template: text, and paths in braces.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,9 +1,11 @@
 //! Templates as written, and the steps that they are. **Pure**.
 
-use crate::MAX_TEMPLATE_BYTES;
 use crate::quote::unquote;
 use serde_json::{Number, Value};
 use thiserror::Error;
+
+/// Bytes that a template, or a specification of columns, may have.
+pub const MAX_TEMPLATE_BYTES: usize = 64 << 10;
 
 /// Depth of paths in filters and unions.
 const MAX_DEPTH: usize = 8;

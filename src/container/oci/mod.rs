@@ -9,107 +9,27 @@
 mod capabilities;
 pub mod dev;
 mod devices;
+mod error;
 mod hooks;
 mod mounts;
 pub mod places;
 mod resources;
+mod sandbox;
 pub mod seccomp;
 
+pub use error::OciError;
+pub use sandbox::SandboxView;
 pub use seccomp::{ProfileError, ProfileFile, parse_profile};
 
 use super::{ContainerSpec, PodNamespaces, SeccompProfile};
 use crate::cgroup::CgroupVersion;
-use crate::kernel::{HostDevice, KernelFacts};
-use oci_spec::OciSpecError;
+use error::BuildExt;
 use oci_spec::runtime::{
     Capabilities, Linux, LinuxBuilder, LinuxCapabilitiesBuilder, LinuxNamespace, LinuxNamespaceBuilder, LinuxNamespaceType,
     LinuxSeccomp, Process, ProcessBuilder, RootBuilder, Spec, SpecBuilder, UserBuilder,
 };
-use places::Bind;
 use seccomp::Machine;
 use std::path::{Path, PathBuf};
-
-/// Environment of a container, as far as its spec depends on it.
-#[derive(Clone, Debug)]
-pub struct SandboxView {
-    /// Namespaces of the host that the pod uses.
-    pub namespaces: PodNamespaces,
-    /// Pin of the network namespace; must be there unless the pod uses the host's.
-    pub net: Option<PathBuf>,
-    /// Pin of the IPC namespace; must be there unless the pod uses the host's.
-    pub ipc: Option<PathBuf>,
-    /// Pin of the UTS namespace; must be there unless the pod uses the host's network.
-    pub uts: Option<PathBuf>,
-    /// Pin of the user namespace of a pod with users of its own.
-    pub user: Option<PathBuf>,
-    /// PID namespace of the pod; must be there exactly with `shareProcessNamespace`.
-    pub pid: Option<PathBuf>,
-    /// The pod's cgroup, absolute below the hierarchy's root; the container's is made below it, by its id.
-    pub cgroup: PathBuf,
-    /// Directory to bind on `/dev/shm`: the pod's (one tmpfs per pod) or the host's; with `None` the container gets a tmpfs of its own.
-    pub dev_shm: Option<PathBuf>,
-    /// Volumes and files of devices that libcontainer mounts; all others are in their places before.
-    pub binds: Vec<Bind>,
-    /// The root directory, absolute or relative to the bundle.
-    pub rootfs: PathBuf,
-    /// The kernel.
-    pub facts: KernelFacts,
-    /// Sizes of huge pages that the container's cgroup can be limited in, as the kernel spells them.
-    pub huge_page_sizes: Vec<String>,
-    /// All device nodes of the host; used by privileged containers only.
-    pub host_devices: Vec<HostDevice>,
-    /// The parsed profile ([`parse_profile`]) when the container's is `Localhost`.
-    pub localhost_seccomp: Option<ProfileFile>,
-}
-
-/// Reason why a spec cannot be generated. All are lasting: they become `CreateContainerError`.
-#[derive(Debug, thiserror::Error)]
-pub enum OciError {
-    /// The sandbox lacks a namespace that the container needs.
-    #[error("the sandbox has no {0} namespace")]
-    NoNamespace(LinuxNamespaceType),
-    /// The capability does not exist.
-    #[error("unknown capability {0:?}")]
-    UnknownCapability(String),
-    /// The requested capability is not available in the kernel or to podstead.
-    #[error("capability {0} is not available on this host")]
-    CapabilityUnavailable(String),
-    /// A profile was asked for by name.
-    #[error("AppArmor profile {0:?} cannot be used: AppArmor is not enabled on this host")]
-    AppArmorUnavailable(String),
-    /// A localhost profile was not handed over.
-    #[error("seccomp profile {0:?} was not loaded")]
-    SeccompNotLoaded(PathBuf),
-    /// The container's mounts below `/dev` would appear on the host.
-    #[error("mounting {0:?} on /dev with mountPropagation: Bidirectional would hide the host's own terminals")]
-    DevShared(PathBuf),
-    /// The container has its own there.
-    #[error("cannot mount a volume on {} itself: choose a path below it or another path", _0.display())]
-    PlaceTaken(PathBuf),
-    /// libcontainer would write into it.
-    #[error("a CDI device mounts over /dev, which is not supported")]
-    DevOfDevice,
-    /// A field that the OCI types refuse.
-    #[error("build OCI {part}")]
-    Build {
-        /// The part.
-        part: &'static str,
-        /// The error of the OCI types.
-        #[source]
-        source: OciSpecError,
-    },
-}
-
-/// Attaches the part's name to a builder's error.
-trait BuildExt<T> {
-    fn part(self, part: &'static str) -> Result<T, OciError>;
-}
-
-impl<T> BuildExt<T> for Result<T, OciSpecError> {
-    fn part(self, part: &'static str) -> Result<T, OciError> {
-        self.map_err(|source| OciError::Build { part, source })
-    }
-}
 
 /// Generates the OCI runtime spec of one container. The same arguments give the same spec.
 pub fn oci_spec(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Spec, OciError> {

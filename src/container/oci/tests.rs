@@ -1,6 +1,8 @@
 //! Golden specs: a default container whole, every other by what it changes in it.
 
+use super::places::Bind;
 use super::*;
+use crate::kernel::{HostDevice, KernelFacts};
 use crate::{BoundDirectory, CgroupResources, ContainerKind, Mount, ProcessUser, Propagation, ResolvedImage, Security};
 use podstead_pod::security::{ALL_CAPABILITIES, DEFAULT_CAPABILITIES};
 use podstead_pod::{ContainerId, ContainerName, PodFullName, PodUid};
