@@ -2,32 +2,12 @@
 //! A21).
 
 use super::containers::text;
-use super::field::{FieldPath, FieldProblem, Problems};
-use super::host_files::DEFAULT_CLUSTER_DOMAIN;
+use super::field::{FieldProblem, Problems};
 use super::identity::{ANNOTATION_KEEPS_NAME, STAMPED_ANNOTATIONS};
-use super::security::AllowedSysctls;
-use super::{NodeName, Pod, defaults, support, validate};
+use super::{AdmitContext, NodeName, Pod, defaults, support, validate};
 use k8s_openapi::api::core::v1::{PodStatus, PodTemplateSpec, Toleration};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
-
-/// Facts about the host for admission.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AdmitContext {
-    /// The name of this host.
-    pub node: NodeName,
-    /// The domain of pods that have a subdomain.
-    pub cluster_domain: String,
-    /// Sysctls that pods may set in addition to the safe ones.
-    pub unsafe_sysctls: AllowedSysctls,
-}
-
-impl AdmitContext {
-    /// A host outside any cluster.
-    pub fn new(node: NodeName) -> Self {
-        Self { node, cluster_domain: DEFAULT_CLUSTER_DOMAIN.to_owned(), unsafe_sysctls: AllowedSysctls::default() }
-    }
-}
 
 /// The verdict on one Pod.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,14 +83,14 @@ pub fn judge_template(template: &PodTemplateSpec, name: &str, namespace: &str, c
 pub fn judge_workload(kind: &'static str, object: &Value, metadata: &ObjectMeta) -> Vec<FieldProblem> {
     let mut problems = Problems::default();
     support::judge_workload(kind, object, &mut problems);
-    validate::metadata::of_object(metadata, &metadata_path(), &mut problems);
+    validate::metadata::of_object(metadata, &validate::metadata_path(), &mut problems);
     problems.into_vec()
 }
 
 /// Lists all problems of the labels and annotations of an object that has no name of its own.
 pub fn judge_labels(metadata: &ObjectMeta) -> Vec<FieldProblem> {
     let mut problems = Problems::default();
-    validate::metadata::of_labels(metadata, &metadata_path(), &mut problems);
+    validate::metadata::of_labels(metadata, &validate::metadata_path(), &mut problems);
     problems.into_vec()
 }
 
@@ -147,16 +127,6 @@ fn tolerate_everything(tolerations: &mut Vec<Toleration>) {
     if !tolerations.contains(&everything) {
         tolerations.push(everything);
     }
-}
-
-/// The place of `metadata` in a Pod.
-pub(super) fn metadata_path() -> FieldPath {
-    FieldPath::root("metadata")
-}
-
-/// The place of `spec` in a Pod.
-pub(super) fn spec_path() -> FieldPath {
-    FieldPath::root("spec")
 }
 
 #[cfg(test)]

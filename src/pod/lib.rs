@@ -14,6 +14,7 @@
 //! * [`standards`]: the Pod Security Standards.
 
 mod admit;
+mod admit_context;
 pub mod cdi;
 pub mod claims;
 pub mod containers;
@@ -47,9 +48,10 @@ mod validate;
 mod property_test;
 
 pub use admit::{
-    AdmitContext, Admitted, admit, admit_named, admit_owned, judge_labels, judge_template, judge_workload,
-    remove_stamped_annotations, static_pod_name,
+    Admitted, admit, admit_named, admit_owned, judge_labels, judge_template, judge_workload, remove_stamped_annotations,
+    static_pod_name,
 };
+pub use admit_context::AdmitContext;
 pub use desired::{DesiredPod, Revision};
 pub use field::{FieldProblem, code};
 pub use identity::{ContainerId, ContainerName, NodeName, PodFullName, PodUid, SourceId};

@@ -4,94 +4,29 @@
 //! their order. The image's environment is not looked at: it is not visible to `$(NAME)` references, and whoever builds the process lays
 //! this list over it.
 
+mod error;
 mod expand;
+mod facts;
 mod field;
 mod file;
 mod object;
 mod resource;
 
+pub use error::EnvError;
 pub use expand::expand;
+pub use facts::EnvFacts;
 pub use field::{FieldRef, FieldRefError, field_ref_value};
 pub use file::{EnvFiles, env_files};
 pub use object::{ObjectEnvironment, SkippedKeys, object_environment};
 pub(super) use resource::parse_resource;
 pub use resource::{ResourceFieldError, resource_field_value};
 
+use super::Pod;
 use super::containers::{list, text};
-use super::objects::{ObjectError, SourceView};
-use super::{NodeName, Pod};
+use super::objects::SourceView;
 use k8s_openapi::api::core::v1::{Container, EnvVar};
 use std::collections::HashMap;
 use std::fmt;
-use std::net::IpAddr;
-
-/// Facts about node and pod network that a container can learn.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EnvFacts {
-    /// `spec.nodeName`.
-    pub node_name: NodeName,
-    /// Suffix of the names of pods.
-    pub cluster_domain: String,
-    /// `status.hostIPs`, primary first.
-    pub host_ips: Vec<IpAddr>,
-    /// `status.podIPs`, primary first; those of the host for a pod on the host's network. Empty for a pod that has only `lo`.
-    pub pod_ips: Vec<IpAddr>,
-    /// Addresses of Services, at the time when the container is made.
-    pub service_variables: Vec<(String, String)>,
-    /// Stands for a container's missing cpu limit, in thousandths.
-    pub allocatable_cpu_milli: u64,
-    /// Stands for a container's missing memory limit, in bytes.
-    pub allocatable_memory_bytes: u64,
-    /// Stands for a container's missing ephemeral-storage limit, in bytes.
-    pub allocatable_ephemeral_storage_bytes: u64,
-}
-
-/// Reason why an environment variable has no value; becomes `CreateContainerConfigError`.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EnvError {
-    /// `valueFrom.fieldRef`.
-    #[error("resolve environment variable {name}")]
-    Field {
-        /// The variable.
-        name: String,
-        /// The error in the reference.
-        #[source]
-        source: FieldRefError,
-    },
-    /// `valueFrom.resourceFieldRef`.
-    #[error("resolve environment variable {name}")]
-    Resource {
-        /// The variable.
-        name: String,
-        /// The error in the reference.
-        #[source]
-        source: ResourceFieldError,
-    },
-    /// `valueFrom.configMapKeyRef` or `valueFrom.secretKeyRef`, or an object of `envFrom`. Said as the kubelet does, without the variable.
-    #[error(transparent)]
-    Object(#[from] ObjectError),
-    /// A file of `valueFrom.fileKeyRef` cannot be used.
-    #[error("couldn't parse env file {path:?} of volume {volume:?}: {reason}")]
-    File {
-        /// In the volume.
-        path: String,
-        /// In `spec.volumes`.
-        volume: String,
-        /// The error.
-        reason: String,
-    },
-    /// It has no such key.
-    #[error("environment variable key {key:?} not found in file {path:?}")]
-    FileKey {
-        /// The missing key.
-        key: String,
-        /// In the volume.
-        path: String,
-    },
-    /// `valueFrom` with a kind of reference that podstead does not resolve.
-    #[error("resolve environment variable {0}: its kind of reference is not supported")]
-    Unsupported(String),
-}
 
 /// A container's variables, resolved and expanded.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -194,6 +129,7 @@ fn variable_value(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::NodeName;
     use crate::objects::Objects;
     use crate::testing::{seen, view};
 

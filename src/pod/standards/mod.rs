@@ -4,6 +4,7 @@
 //! which control of `restricted` takes the place of one of `baseline`, is as in `k8s.io/pod-security-admission` ([`table`]). A pod is judged as
 //! the API server judges it: fields that podstead refuses for other reasons (ephemeral containers, SELinux, Windows) are judged all the same.
 
+mod findings;
 mod host;
 mod level;
 mod privileges;
@@ -20,6 +21,7 @@ mod tests;
 pub use level::{Level, Version};
 
 use super::Pod;
+use findings::Findings;
 use subject::Subject;
 use table::CONTROLS;
 
@@ -34,16 +36,6 @@ pub struct Violation {
     pub message: String,
     /// The remedy.
     pub fix: String,
-}
-
-/// A control's findings: field, rule, remedy.
-#[derive(Default)]
-struct Findings(Vec<(String, String, String)>);
-
-impl Findings {
-    fn push(&mut self, field: String, message: impl Into<String>, fix: impl Into<String>) {
-        self.0.push((field, message.into(), fix.into()));
-    }
 }
 
 /// Reports every field of the pod that the level refuses in that version; none for a pod that the level admits.

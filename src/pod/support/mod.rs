@@ -4,6 +4,7 @@
 //! Every field of the Kubernetes API has an entry, or lies below one that refuses or ignores all that is below it; a test holds the
 //! table against the schema. So nothing in a manifest is silently without effect.
 
+mod entry;
 mod judge;
 #[cfg(test)]
 mod page_test;
@@ -12,79 +13,23 @@ mod schema_test;
 #[cfg(test)]
 mod shown;
 mod table;
+mod tables;
 mod template;
 mod workload;
 
 pub use judge::is_safe_sysctl;
 
-use super::Pod;
-use super::admit::AdmitContext;
 use super::field::{FieldPath, Problems};
+use super::{AdmitContext, Pod};
+use entry::{Case, Section, Support, join};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
-use std::sync::LazyLock;
-use table::SECTIONS;
 
-/// Support of a field.
-#[derive(Clone, Copy, Debug)]
-enum Support {
-    /// It has the effect that it has in Kubernetes. The note is for the documentation and may be empty.
-    Honoured(#[cfg_attr(not(test), expect(dead_code, reason = "only the page of the documentation has it"))] &'static str),
-    /// It is honoured for some values; `judge` reports the others.
-    Partly {
-        /// For the documentation: which values.
-        #[cfg_attr(not(test), expect(dead_code, reason = "only the page of the documentation has it"))]
-        note: &'static str,
-        judge: Judge,
-    },
-    /// It does no harm here and has no effect: a warning.
-    Ignored {
-        reason: &'static str,
-        /// Values, as JSON, that ask for nothing: no warning.
-        silent: &'static [&'static str],
-    },
-    /// Running the pod without it would not be what its author wants: an error.
-    Refused {
-        reason: &'static str,
-        /// The alternative, or empty.
-        instead: &'static str,
-    },
-}
-
-/// Reports what is wrong with one field's value.
-type Judge = fn(&Case<'_>, &mut Problems);
-
-/// A field that is set.
-struct Case<'a> {
-    value: &'a Value,
-    path: &'a FieldPath,
-    context: &'a AdmitContext,
-}
-
-/// Fields that belong together, at one or more places.
-struct Section {
-    #[cfg_attr(not(test), expect(dead_code, reason = "only the page of the documentation has it"))]
-    title: &'static str,
-    /// Paths of the objects that have the fields: `spec`, `spec.containers[]`. Empty for the Pod itself.
-    places: &'static [&'static str],
-    /// Fields relative to each place, e.g. `env[].valueFrom`.
-    fields: &'static [(&'static str, Support)],
-}
-
-/// Full path of a field, with `[]` for any list item, to what is done with it.
-static TABLE: LazyLock<HashMap<String, Support>> = LazyLock::new(|| {
-    let fields = SECTIONS.iter().flat_map(|section| section.places.iter().map(move |place| (place, section.fields)));
-    fields.flat_map(|(place, fields)| fields.iter().map(move |(field, support)| (join(place, field), *support))).collect()
-});
-
-fn join(place: &str, field: &str) -> String {
-    if place.is_empty() { field.to_owned() } else { format!("{place}.{field}") }
-}
+use tables::Tables;
 
 /// Every field that has an effect, with `[]` for any list item: for tests that classify fields.
 #[cfg(any(test, feature = "testing"))]
 pub fn fields_with_effect() -> impl Iterator<Item = &'static str> {
-    TABLE.iter().filter_map(|(field, support)| match support {
+    table::TABLE.iter().filter_map(|(field, support)| match support {
         Support::Honoured(_) | Support::Partly { .. } => Some(field.as_str()),
         Support::Ignored { .. } | Support::Refused { .. } => None,
     })
@@ -127,21 +72,6 @@ fn older_service_account(pod: &Pod, problems: &mut Problems) {
 pub(super) fn judge_workload(kind: &'static str, object: &Value, problems: &mut Problems) {
     let Value::Object(members) = object else { return };
     Walk { tables: workload::tables(kind), context: None }.object(members, problems);
-}
-
-/// The tables for an object.
-#[derive(Clone, Copy)]
-struct Tables {
-    /// First segment of the fields in the table, e.g. `Deployment`; empty for a Pod.
-    root: &'static str,
-    support: fn(&str) -> Option<&'static Support>,
-    /// Reports whether fields of the object at a pattern have entries of their own.
-    has_fields: fn(&str) -> bool,
-}
-
-impl Tables {
-    const POD: Self = Self { root: "", support: |pattern| TABLE.get(pattern), has_fields: table::has_fields };
-    const TEMPLATE: Self = Self { support: |pattern| template::support(pattern).or_else(|| TABLE.get(pattern)), ..Self::POD };
 }
 
 struct Walk<'a> {

@@ -1,7 +1,8 @@
 //! The page of the documentation, made from the table and from what the tests say that they show.
 
 use super::shown::{Proof, Shown, is_below, needs_proof};
-use super::{SECTIONS, Section, Support, join, template, workload};
+use super::table::SECTIONS;
+use super::{Section, Support, join, template, workload};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

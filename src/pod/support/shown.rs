@@ -3,7 +3,8 @@
 //!
 //! A line that names a group speaks for all that is below it; a group is shown as well by a test of any of its fields.
 
-use super::{Support, TABLE};
+use super::Support;
+use super::table::TABLE;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Before the fields, after the slashes of the comment.

@@ -1,9 +1,15 @@
 //! The table itself. A field that refuses or ignores stands for all that is below it.
 
 use super::Support::{self, Honoured, Ignored, Partly, Refused};
-use super::{Section, TABLE, judge};
-use std::collections::HashSet;
+use super::{Section, join, judge};
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
+
+/// Full path of a field, with `[]` for any list item, to what is done with it.
+pub(super) static TABLE: LazyLock<HashMap<String, Support>> = LazyLock::new(|| {
+    let fields = SECTIONS.iter().flat_map(|section| section.places.iter().map(move |place| (place, section.fields)));
+    fields.flat_map(|(place, fields)| fields.iter().map(move |(field, support)| (join(place, field), *support))).collect()
+});
 
 /// Returns true if fields of the object at `pattern` have entries of their own; a map of labels has none.
 pub(super) fn has_fields(pattern: &str) -> bool {

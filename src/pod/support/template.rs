@@ -58,7 +58,8 @@ fn node_name(case: &Case<'_>, problems: &mut Problems) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{TABLE, judge_template};
+    use super::super::judge_template;
+    use super::super::table::TABLE;
     use super::*;
     use crate::{AdmitContext, NodeName, Pod};
 

@@ -27,9 +27,8 @@ mod security;
 mod spec;
 mod volumes;
 
-use super::Pod;
-use super::admit::{AdmitContext, metadata_path, spec_path};
 use super::field::{FieldPath, Problems};
+use super::{AdmitContext, Pod};
 use names::Rule;
 
 /// Reports every rule that a defaulted Pod breaks. `full_name` is its name on this host.
@@ -79,6 +78,16 @@ impl Problems {
             self.invalid(path, value, message);
         }
     }
+}
+
+/// The place of `metadata` in a Pod.
+pub(super) fn metadata_path() -> FieldPath {
+    FieldPath::root("metadata")
+}
+
+/// The place of `spec` in a Pod.
+pub(super) fn spec_path() -> FieldPath {
+    FieldPath::root("spec")
 }
 
 #[cfg(test)]

@@ -2,11 +2,10 @@
 
 use super::names::{dns_label, dns_subdomain};
 use super::{containers, dns, pod_resources, scheduling, security, volumes};
-use crate::Pod;
-use crate::admit::AdmitContext;
 use crate::containers::{list, text};
 use crate::field::{FieldPath, Problems};
 use crate::host_files::kernel_hostname;
+use crate::{AdmitContext, Pod};
 use k8s_openapi::api::core::v1::PodSpec;
 
 /// Longest name that the kernel takes.
