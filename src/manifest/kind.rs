@@ -1,8 +1,8 @@
 //! The kinds that podstead reads, and how each becomes a typed object.
 
+use super::Object;
 use super::node::Node;
 use super::schema::{self, Struct, table};
-use super::{Object, patch};
 use podstead_pod::objects::NetworkObject;
 use podstead_workload::object::Workload;
 
@@ -23,6 +23,10 @@ pub(super) struct Kind {
 /// The kind of a list of any objects, and its version.
 pub(super) const LIST: &str = "List";
 pub(super) const LIST_VERSION: &str = "v1";
+
+/// The kind of documents that change other objects, and their version.
+pub(super) const PATCH: &str = "Patch";
+pub(super) const PATCH_VERSION: &str = "podstead.dev/v1alpha1";
 
 /// The spec of a kind that keeps pods running.
 const TEMPLATE: Option<&str> = Some("it has at least selector and template");
@@ -170,7 +174,7 @@ pub(super) fn kind_of_list(name: &str) -> Option<Kind> {
 
 /// Reports whether podstead reads a kind of that name, in whatever version.
 pub(super) fn is_own(name: &str) -> bool {
-    name == LIST || name == patch::KIND || kind_named(name).is_some() || kind_of_list(name).is_some()
+    name == LIST || name == PATCH || kind_named(name).is_some() || kind_of_list(name).is_some()
 }
 
 /// The names of all kinds and lists.

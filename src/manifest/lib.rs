@@ -18,6 +18,7 @@ mod foreign;
 mod kind;
 pub mod kustomize;
 mod label_selector;
+mod limits;
 mod lines;
 mod locate;
 mod node;
@@ -31,86 +32,25 @@ pub mod schema;
 mod sealed;
 pub mod sops;
 mod substitute;
+mod typed;
 mod yaml;
 
 pub use decode::{decode, decode_in, decode_patched, decode_sealed};
 pub use fault::code::SOPS;
 pub use foreign::Ignored;
 pub use label_selector::{LabelSelector, LabelSelectorError};
+pub use limits::Limits;
 pub use locate::locate;
 pub use patch::{Patch, Target};
 pub use positions::PositionMap;
 pub use problem::Problem;
 pub use substitute::{Substitution, is_variable_name, substitute, variable_name_problem};
+pub use typed::{Object, ObjectKey};
 pub use yaml::{to_manifest, to_yaml};
 
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
-use podstead_pod::objects::NetworkObject;
-use podstead_pod::{DEFAULT_NAMESPACE, Origin};
-use podstead_workload::object::Workload;
+use podstead_pod::Origin;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// An object of a manifest.
-#[derive(Clone, PartialEq)]
-pub enum Object {
-    /// A v1 Pod as written: neither defaulted nor validated.
-    Pod(Box<Pod>),
-    /// A v1 ConfigMap, for pods to refer to.
-    ConfigMap(Box<ConfigMap>),
-    /// A v1 Secret, for pods to refer to.
-    Secret(Box<Secret>),
-    /// A v1 PersistentVolumeClaim, for pods to refer to.
-    PersistentVolumeClaim(Box<PersistentVolumeClaim>),
-    /// An object that asks for pods, as written: neither defaulted nor validated.
-    Workload(Workload),
-    /// An object that says how pods are reached, as written: neither defaulted nor validated.
-    Network(NetworkObject),
-}
-
-impl Object {
-    /// Puts an object that is written without a namespace into this one. `default` is left out, as it is written.
-    fn place_in(&mut self, namespace: &str) {
-        let metadata = match self {
-            Object::Pod(pod) => &mut pod.metadata,
-            Object::ConfigMap(config_map) => &mut config_map.metadata,
-            Object::Secret(secret) => &mut secret.metadata,
-            Object::PersistentVolumeClaim(claim) => &mut claim.metadata,
-            Object::Workload(workload) => workload.metadata_mut(),
-            // It is in none.
-            Object::Network(NetworkObject::Namespace(_)) => return,
-            Object::Network(object) => object.metadata_mut(),
-        };
-        if namespace != DEFAULT_NAMESPACE && metadata.namespace.as_ref().is_none_or(String::is_empty) {
-            metadata.namespace = Some(namespace.to_owned());
-        }
-    }
-}
-
-impl std::fmt::Debug for Object {
-    /// Without the content of a Secret.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Object::Pod(pod) => pod.fmt(f),
-            Object::ConfigMap(config_map) => config_map.fmt(f),
-            Object::PersistentVolumeClaim(claim) => claim.fmt(f),
-            Object::Workload(workload) => workload.fmt(f),
-            Object::Network(object) => object.fmt(f),
-            Object::Secret(secret) => write!(f, "Secret {:?}", secret.metadata),
-        }
-    }
-}
-
-/// Kind, namespace (`default` where empty) and name: what identifies an object inside one source.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-pub struct ObjectKey {
-    /// Such as `Pod`.
-    pub kind: String,
-    /// The namespace, `default` where the manifest has none.
-    pub namespace: String,
-    /// The name as written (without the node suffix).
-    pub name: String,
-}
 
 /// Content of one file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -160,25 +100,4 @@ pub struct DecodedObject {
     pub positions: PositionMap,
     /// Positions of the patches that were applied to it, in order.
     pub patched_by: Vec<Origin>,
-}
-
-/// Limits for one file. The defaults fit any file that a person or a template engine writes for one host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of a file (kubelet rule A4).
-    pub max_bytes: usize,
-    /// Values and keys of one document after its aliases are expanded. A document may also not expand to many times its own size.
-    pub max_nodes: u32,
-    /// Mappings and lists inside each other; at most 120, where the parsers themselves stop.
-    pub max_depth: u32,
-    /// Documents of a file.
-    pub max_documents: usize,
-    /// Limit for the reported problems of one file; the rest is only counted.
-    pub max_problems: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { max_bytes: 10 << 20, max_nodes: 500_000, max_depth: 64, max_documents: 20_000, max_problems: 1000 }
-    }
 }

@@ -2,9 +2,9 @@
 
 use super::fault::{Fault, code, quoted};
 use super::foreign::{self, Foreign};
-use super::kind::{self, Kind, LIST, LIST_VERSION};
+use super::kind::{self, Kind, LIST, LIST_VERSION, PATCH, PATCH_VERSION};
 use super::node::{Entry, Node, Value};
-use super::{ObjectKey, patch, schema};
+use super::{ObjectKey, schema};
 use std::collections::BTreeMap;
 
 /// Kind of a document or list item.
@@ -27,7 +27,7 @@ impl Told {
         match self {
             Told::Object(kind) | Told::List { of: Some(kind) } => kind.version,
             Told::List { of: None } => LIST_VERSION,
-            Told::Patch => patch::VERSION,
+            Told::Patch => PATCH_VERSION,
             Told::Foreign(_) => "",
         }
     }
@@ -122,7 +122,7 @@ fn kind_of(node: &Node, kind: &str, at: u32, of: Option<Kind>, faults: &mut Vec<
         }
         return Some(Told::Object(found));
     }
-    if kind == patch::KIND && of.is_none() {
+    if kind == PATCH && of.is_none() {
         return Some(Told::Patch);
     }
     let of_list = kind::kind_of_list(kind);

@@ -5,6 +5,7 @@ use super::config::{FieldSpec, field_spec};
 use super::id::Gvk;
 use super::reader::{Fields, Item, Pairs, Text};
 use super::select::Selector;
+use super::sort::SortOptions;
 use crate::fault::{Fault, quoted};
 use crate::node::{Node, Value};
 
@@ -22,6 +23,8 @@ pub(super) enum Kind {
 }
 
 /// A kustomization as written.
+///
+/// One type because it mirrors a kustomization file.
 #[derive(Debug)]
 pub(super) struct Kustomization {
     pub(super) kind: Kind,
@@ -110,13 +113,6 @@ pub(super) struct GeneratorOptions {
     pub(super) annotations: Pairs,
     pub(super) disable_name_suffix_hash: bool,
     pub(super) immutable: bool,
-}
-
-/// `sortOptions`.
-#[derive(Debug)]
-pub(super) enum SortOptions {
-    Fifo,
-    Legacy(Option<(Vec<String>, Vec<String>)>),
 }
 
 /// An entry of `replacements`.

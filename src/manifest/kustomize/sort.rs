@@ -1,7 +1,6 @@
 //! Order of the built objects.
 
 use super::id::{Gvk, Id};
-use super::kustomization::SortOptions;
 use super::resource::Resource;
 use std::cmp::Ordering;
 
@@ -103,4 +102,11 @@ fn gvk_text(gvk: &Gvk) -> String {
 /// Upstream's order of kinds.
 pub(super) fn order_of(gvk: &Gvk) -> (i64, String) {
     (rank(FIRST, LAST, &gvk.kind), gvk_text(gvk))
+}
+
+/// `sortOptions`.
+#[derive(Debug)]
+pub(super) enum SortOptions {
+    Fifo,
+    Legacy(Option<(Vec<String>, Vec<String>)>),
 }

@@ -18,18 +18,13 @@ pub use target::Target;
 use super::fault::{Fault, code};
 use super::kind::{self, Kind};
 use super::node::{Node, Value};
-use super::object;
 use super::places::{Place, Places};
 use super::schema::{self, Extent, Type};
-use super::{Limits, ObjectKey};
+use super::{Limits, ObjectKey, object};
 use json::Operation;
 use podstead_pod::{DEFAULT_NAMESPACE, Origin, Position};
 use std::fmt;
 use tree::{fits, placed, without_nulls};
-
-/// The kind of such documents, and their version.
-pub(super) const KIND: &str = "Patch";
-pub(super) const VERSION: &str = "podstead.dev/v1alpha1";
 
 /// Patches that may change one object.
 const MAX_PATCHES: usize = 100;

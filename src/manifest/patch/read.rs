@@ -1,10 +1,9 @@
 //! A `Patch` document to a [`Patch`], with each of its problems reported at its place.
 
-use super::directive;
 use super::json::{self, Needs, Operation, Pointer};
 use super::target::Target;
 use super::tree::{find, placed};
-use super::{Change, KIND, Patch};
+use super::{Change, Patch, directive};
 use crate::fault::{Fault, code, quoted};
 use crate::kind::{self, Kind};
 use crate::node::{Node, Value};
@@ -76,7 +75,7 @@ pub(crate) fn read(node: &Node, prefix: &str, at: u32, places: Places<'_>, limit
         faults.push(Fault::at(code::MISSING_FIELD, at, "is required").field(path("metadata.name")));
     }
     let key = name.filter(|name| !name.is_empty()).map(|name| ObjectKey {
-        kind: KIND.to_owned(),
+        kind: kind::PATCH.to_owned(),
         namespace: "default".to_owned(),
         name: name.to_owned(),
     });
