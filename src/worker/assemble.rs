@@ -3,7 +3,7 @@
 use super::cdi::{self, CdiError, Injected};
 use super::definition::ContainerDefinition;
 use super::event_subject::subject;
-use super::hook::Hook;
+use super::hook_action::Hook;
 use super::process;
 use super::services::Services;
 use k8s_openapi::api::core::v1::Container;

@@ -1,6 +1,6 @@
 //! Definition of a pod, prepared once per edit: everything that the plan compares with the observed state. **Pure**.
 
-use super::hook::Hook;
+use super::hook_action::Hook;
 use podstead_container::{ContainerStatus, ObservedPod, SandboxSpec};
 use podstead_pod::claims::{claimed_volumes, has_claims};
 use podstead_pod::containers::{self, ContainerKind, PullPolicy};

@@ -5,11 +5,12 @@
 
 use super::definition::PodDefinition;
 use super::event_subject::subject;
+pub use super::hook_action::Hook;
+pub(super) use super::hook_action::{HookEnded, HookKind};
 use super::plan::Action;
 use super::saved::{HookMark, set_hook_mark};
 use super::services::Services;
 use super::state::{PodState, Runs};
-use k8s_openapi::api::core::v1::{Container, LifecycleHandler};
 use podstead_container::SandboxStatus;
 use podstead_pod::{ContainerId, ContainerName, PodUid};
 use podstead_probe::action::http::Asker;
@@ -18,43 +19,8 @@ use podstead_telemetry::error_chain;
 use podstead_telemetry::events::EventType;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
-
-/// Action of a hook.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hook {
-    /// `exec` or `httpGet`.
-    Check(Check),
-    /// `sleep`.
-    Sleep(Duration),
-    /// It cannot be done, and so it fails.
-    Unusable(String),
-}
-
-impl Hook {
-    /// The hook that `handler` of `container` describes.
-    pub fn of(handler: &LifecycleHandler, container: &Container) -> Self {
-        // A TCP connection is refused before: Kubernetes has never made it.
-        let LifecycleHandler { exec, http_get, sleep, tcp_socket: _ } = handler;
-        let check = match (exec, http_get, sleep) {
-            // As written: the kubelet expands the commands of probes, not those of hooks.
-            (Some(exec), _, _) => Ok(Check::Exec(exec.command.clone().unwrap_or_default())),
-            (None, Some(http), _) => Check::http(http, container).map_err(|error| error.to_string()),
-            (None, None, Some(sleep)) => return Hook::Sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or(0))),
-            (None, None, None) => Err("the hook sets none of exec, httpGet and sleep".to_owned()),
-        };
-        check.map_or_else(Hook::Unusable, Hook::Check)
-    }
-}
-
-/// Kind of a container's hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HookKind {
-    PostStart,
-    PreStop,
-}
 
 /// A hook that is to run.
 #[derive(Debug)]
@@ -68,16 +34,6 @@ struct HookRun {
     hook: Option<Hook>,
     /// Target of `httpGet`.
     address: PodAddress,
-}
-
-/// A hook that came to its end.
-#[derive(Debug)]
-pub(super) struct HookEnded {
-    pub(super) container: ContainerName,
-    pub(super) id: ContainerId,
-    pub(super) kind: HookKind,
-    /// Reason why it failed.
-    pub(super) result: Result<(), String>,
 }
 
 impl HookRun {

@@ -21,6 +21,7 @@ pub mod exclusion;
 pub mod fakes;
 pub mod halt;
 pub mod hook;
+mod hook_action;
 pub mod phase;
 pub mod plan;
 pub mod queue;

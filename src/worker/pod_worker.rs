@@ -47,6 +47,8 @@ pub(super) enum TurnEnd {
 }
 
 /// The worker of one pod. Its turns are here; orders of an operator are in [`super::halt`], and [`super::publish`] is the side that others see.
+///
+/// One type because one task owns it; orders and what others see have files of their own.
 #[derive(Debug)]
 pub(super) struct PodWorker {
     pub(super) definition: PodDefinition,

@@ -41,6 +41,8 @@ pub trait ServiceVariables: Send + Sync + fmt::Debug + 'static {
 }
 
 /// Everything that a worker works with. One for all workers.
+///
+/// One type because each turn of a worker uses other parts of it, and all workers share one.
 #[derive(Debug)]
 pub struct Services {
     /// Runs sandboxes and containers.

@@ -15,6 +15,7 @@
 mod action;
 mod end;
 mod hooks;
+mod input;
 mod resize;
 mod sequence;
 mod standing;
@@ -24,48 +25,12 @@ mod unhealthy;
 
 pub use action::{Action, PodActions, StopReason};
 pub(super) use end::is_stopped;
+pub use input::PlanInput;
 pub(super) use resize::resize_state;
 pub(super) use standing::surpassed;
 pub(super) use stop::LEAST_GRACE;
 
-use super::backoff::BackoffPolicy;
-use super::definition::PodDefinition;
 use super::phase::WorkPhase;
-use super::state::PodState;
-use podstead_container::{ContainerState, ContainerStatus, ObservedPod, SandboxState, SandboxStatus};
-use podstead_sys_async::clock::Now;
-
-/// Inputs of a plan.
-#[derive(Clone, Copy, Debug)]
-pub struct PlanInput<'a> {
-    /// The desired state of the pod.
-    pub definition: &'a PodDefinition,
-    /// The observed state of the pod.
-    pub observed: &'a ObservedPod,
-    /// The phase: running, terminating or ended.
-    pub phase: &'a WorkPhase,
-    /// The state that the worker remembers.
-    pub state: &'a PodState,
-    /// Back-off of crashing containers.
-    pub crash_loop: &'a BackoffPolicy,
-    /// The time.
-    pub now: Now,
-}
-
-impl<'a> PlanInput<'a> {
-    /// The sandbox if it lives.
-    fn living_sandbox(&self) -> Option<&'a SandboxStatus> {
-        self.observed.sandbox.as_ref().filter(|sandbox| sandbox.state == SandboxState::Ready)
-    }
-
-    /// Containers that run, oldest first. In a sandbox that is gone nothing runs, regardless of records.
-    fn running(&self) -> impl Iterator<Item = &'a ContainerStatus> + use<'a> {
-        let attempt = self.living_sandbox().map(|sandbox| sandbox.spec.attempt);
-        self.observed.containers.iter().filter(move |container| {
-            matches!(container.state, ContainerState::Running { .. }) && attempt == Some(container.sandbox_attempt)
-        })
-    }
-}
 
 /// Computes the next steps for a pod.
 pub fn compute_pod_actions(input: PlanInput<'_>) -> PodActions {

@@ -12,7 +12,7 @@
 //! A run about which nothing is remembered is [`Up::Serving`].
 
 use super::health::Health;
-use crate::hook::{HookEnded, HookKind};
+use crate::hook_action::{HookEnded, HookKind};
 use crate::plan::StopReason;
 use podstead_container::{ContainerState, ContainerStatus, ObservedPod};
 use podstead_pod::ContainerId;
