@@ -124,6 +124,8 @@ pub struct Suspension {
 }
 
 /// The memory of a Job: its fields go to disk, except [`JobMemory::boot`], which means nothing after this boot.
+///
+/// One type because it is plain data of one file, which is replaced as a whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobMemory {
     /// The parts of the Job that make a run another one (W61).

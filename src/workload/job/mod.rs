@@ -13,10 +13,13 @@ mod failure_policy;
 mod indexed;
 mod lifecycle;
 pub mod memory;
+mod now;
+mod outcome;
 mod pods;
 #[cfg(test)]
 mod properties;
 pub mod run;
+mod run_parts;
 mod spec;
 mod status;
 mod success_policy;
@@ -32,42 +35,15 @@ use crate::moment::Moment;
 use crate::observed::ObservedPod;
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobStatus};
-use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
-use memory::{Attempt, JobMemory, Stage};
+use k8s_openapi::api::core::v1::Pod;
+use memory::{JobMemory, Stage};
+pub use now::JobNow;
+use now::Wake;
+use pods::PodsByName;
 use run::Run;
 use spec::Spec;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use verdict::{FailureReason, Verdict};
-
-/// The time, and what else of the host a decision on a Job asks for.
-#[derive(Clone, Copy)]
-pub struct JobNow<'a> {
-    /// The clock that decides.
-    pub moment: Moment,
-    /// The clock that is shown.
-    pub wall: Timestamp,
-    /// All pods of the Job that existed when the daemon started were observed. Until then nothing is decided, and the pods that the memory
-    /// wants are wanted (W88, W94).
-    pub observed: bool,
-    /// All sources delivered: the pods of a run may be taken away for another run (W94).
-    pub may_replace: bool,
-    /// Returns a template with its defaults filled in and its quantities normalised. Templates are the same if this is (W10).
-    pub canonical: &'a dyn Fn(&PodTemplateSpec) -> PodTemplateSpec,
-    /// Tells that a pod name is taken by something else than this Job (W9).
-    pub is_taken: &'a dyn Fn(&str) -> bool,
-}
-
-impl fmt::Debug for JobNow<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JobNow")
-            .field("moment", &self.moment)
-            .field("wall", &self.wall)
-            .field("observed", &self.observed)
-            .field("may_replace", &self.may_replace)
-            .finish_non_exhaustive()
-    }
-}
 
 /// The decision on a Job.
 #[derive(Clone, Debug, PartialEq)]
@@ -158,51 +134,5 @@ impl Turn<'_> {
             Some(verdict) => lifecycle::conclude(&mut self.memory, self.spec, verdict, self.pods, self.now),
             None => lifecycle::tell_suspension(&mut self.memory, self.now, &mut self.events),
         }
-    }
-}
-
-/// The pods of a Job that exist.
-struct PodsByName<'a> {
-    job: &'a str,
-    pods: BTreeMap<&'a str, &'a ObservedPod>,
-}
-
-impl<'a> PodsByName<'a> {
-    fn new(job: &'a str, pods: &'a [ObservedPod]) -> Self {
-        Self { job, pods: pods.iter().map(|pod| (pod.name.as_str(), pod)).collect() }
-    }
-
-    /// The pod of an attempt.
-    fn of(&self, attempt: Attempt) -> Option<&'a ObservedPod> {
-        self.pods.get(pods::name(self.job, attempt).as_str()).copied()
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.pods.contains_key(name)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.pods.is_empty()
-    }
-
-    fn names(&self) -> impl Iterator<Item = &'a str> {
-        self.pods.keys().copied()
-    }
-
-    /// Pods that have not ended.
-    fn alive(&self) -> impl Iterator<Item = &'a ObservedPod> {
-        self.pods.values().copied().filter(|pod| !pod.is_terminal())
-    }
-}
-
-/// The earliest of several moments.
-#[derive(Debug, Default)]
-struct Wake {
-    at: Option<Moment>,
-}
-
-impl Wake {
-    fn no_later_than(&mut self, moment: Moment) {
-        self.at = Some(self.at.map_or(moment, |at| at.min(moment)));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::memory::{Attempt, FailuresBefore, JobMemory};
 use super::spec::Spec;
+use crate::observed::ObservedPod;
 use crate::template::{self, Owner};
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodSpec};
 use std::collections::BTreeMap;
@@ -71,4 +72,38 @@ fn add_index_variable(container: &mut Container) {
         value: None,
         value_from: Some(EnvVarSource { field_ref: Some(field_ref), ..EnvVarSource::default() }),
     });
+}
+
+/// The pods of a Job that exist.
+pub(super) struct PodsByName<'a> {
+    pub(super) job: &'a str,
+    pub(super) pods: BTreeMap<&'a str, &'a ObservedPod>,
+}
+
+impl<'a> PodsByName<'a> {
+    pub(super) fn new(job: &'a str, pods: &'a [ObservedPod]) -> Self {
+        Self { job, pods: pods.iter().map(|pod| (pod.name.as_str(), pod)).collect() }
+    }
+
+    /// The pod of an attempt.
+    pub(super) fn of(&self, attempt: Attempt) -> Option<&'a ObservedPod> {
+        self.pods.get(name(self.job, attempt).as_str()).copied()
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.pods.contains_key(name)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pods.is_empty()
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.pods.keys().copied()
+    }
+
+    /// Pods that have not ended.
+    pub(super) fn alive(&self) -> impl Iterator<Item = &'a ObservedPod> {
+        self.pods.values().copied().filter(|pod| !pod.is_terminal())
+    }
 }

@@ -34,6 +34,8 @@ pub(super) struct PerIndex {
 }
 
 /// A Job's specification, read.
+///
+/// One type because it mirrors the spec of a Job, with its defaults.
 #[derive(Clone, Debug)]
 pub(super) struct Spec {
     /// The Job's name.
