@@ -82,6 +82,8 @@ pub struct RefusedObject {
 }
 
 /// One accepted revision.
+///
+/// One type because it is plain data of one line of the history, on disk and in answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {

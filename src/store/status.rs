@@ -7,6 +7,8 @@ use podstead_pod::{Revision, SourceId};
 use std::fmt;
 
 /// State of a source.
+///
+/// One type because it is plain data that mirrors the status of a source in the API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceStatus {
     /// Its configured name.

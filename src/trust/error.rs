@@ -10,7 +10,7 @@ pub enum TrustError {
     #[error("not signed")]
     Unsigned,
     /// An OpenPGP signature, and this build verifies none.
-    #[error("it has an OpenPGP signature, but {}", super::NOT_BUILT_IN)]
+    #[error("it has an OpenPGP signature, but {}", NOT_BUILT_IN)]
     NotBuiltIn,
     /// A signature in a format that the configuration names no signers for.
     #[error("it has {format}, but requireSignature has no {field}")]
@@ -143,3 +143,7 @@ pub enum TrustError {
         key: Fingerprint,
     },
 }
+
+/// Message where OpenPGP is needed but not built in.
+pub const NOT_BUILT_IN: &str = "this podstead is built without OpenPGP; build it with --features openpgp, or sign with SSH keys \
+                                (gpg.format=ssh) and name them in allowedSignersFile";

@@ -16,47 +16,28 @@ pub mod image;
 mod judged_at;
 mod key;
 mod openpgp;
+mod signer;
 mod sshsig;
 mod trusted;
 mod wire;
 
 pub use allowed_signers::{AllowedSigners, SignersProblem};
 pub use commit::{ObjectKind, SignedParts, signed_parts};
-pub use error::TrustError;
+pub use error::{NOT_BUILT_IN, TrustError};
 pub use judged_at::judged_at;
 pub use key::Fingerprint;
 pub use openpgp::{Keyring, KeyringProblem};
+pub use signer::Signer;
 pub use sshsig::SshSignature;
 pub use trusted::Trusted;
 
 use jiff::Timestamp;
-use std::fmt;
 
 /// The namespace of git's signatures.
 pub const GIT_NAMESPACE: &str = "git";
 /// The namespace of detached signatures of manifests, made by `ssh-keygen -Y sign -n podstead`. One of our own, so that no signature that
 /// somebody made over a file for another purpose deploys it.
 pub const DOCUMENT_NAMESPACE: &str = "podstead";
-
-/// Message where OpenPGP is needed but not built in.
-pub const NOT_BUILT_IN: &str = "this podstead is built without OpenPGP; build it with --features openpgp, or sign with SSH keys \
-                                (gpg.format=ssh) and name them in allowedSignersFile";
-
-/// Signer of a verified signature.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signer {
-    /// The principals of the line of the allowed signers file, as written there; the name of an OpenPGP key, as its owner wrote it.
-    pub principal: String,
-    /// The key; of OpenPGP the primary one.
-    pub key: Fingerprint,
-}
-
-impl fmt::Display for Signer {
-    /// `ann@example.org (SHA256:...)`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.principal.escape_debug(), self.key)
-    }
-}
 
 /// Verifies an SSH signature (armoured, as `ssh-keygen -Y sign` writes it) over `signed`: made for exactly `namespace`, by a key that
 /// `signers` has for that namespace and that is valid at `at` (see [`judged_at`]).

@@ -10,7 +10,9 @@
 //! that no container lives without a parent, and the sandbox is lost. Nothing that blocks runs on tokio's own threads.
 
 mod connection;
+mod failure;
 mod id_ranges;
+mod inner;
 mod launch;
 mod logs;
 mod loss;
@@ -22,9 +24,11 @@ mod view;
 
 pub(crate) use view::PodView;
 
-use super::{ExecSession, Runtime, RuntimeError, StartError, log_links};
+use super::{ExecSession, Runtime, RuntimeError, StartError};
 use async_trait::async_trait;
-use connection::Connection;
+use failure::{failed, misunderstood, refused};
+pub use inner::ShimRuntimeOptions;
+use inner::{Inner, PROMPT, START, blocking, link_logs};
 use podstead_container::cgroup::Cgroups;
 use podstead_container::protocol::{Answer, LogLimits, Operation, Refusal};
 use podstead_container::{
@@ -33,69 +37,14 @@ use podstead_container::{
 };
 use podstead_pod::resources::QosClass;
 use podstead_pod::{ContainerId, PodUid};
-use podstead_settings::IdRange;
-use podstead_sys::layout::Paths;
 use podstead_sys::{boot, cgroup_moves};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
-
-/// Time limit for an operation that the shim completes at once.
-const PROMPT: Duration = Duration::from_secs(30);
-
-/// Time limit for a start: longer than the shim itself waits for its helper.
-const START: Duration = Duration::from_secs(150);
-
-/// Options of a [`ShimRuntime`].
-#[derive(Clone, Debug)]
-pub struct ShimRuntimeOptions {
-    /// The layout on disk.
-    pub paths: Paths,
-    /// The `podstead-shim` binary.
-    pub shim_binary: PathBuf,
-    /// Top of the cgroup tree: [`Cgroups::DEFAULT_SLICE`] unless tests or a second instance use another.
-    pub cgroup_slice: String,
-    /// Rotation of container logs.
-    pub log_limits: LogLimits,
-    /// Ids of the host for pods with users of their own.
-    pub id_range: IdRange,
-}
-
-impl ShimRuntimeOptions {
-    /// The defaults for a layout: the shim's binary lies beside the running one.
-    pub fn new(paths: Paths) -> Self {
-        let own = std::env::current_exe().unwrap_or_default();
-        Self {
-            paths,
-            shim_binary: own.with_file_name("podstead-shim"),
-            cgroup_slice: Cgroups::DEFAULT_SLICE.to_owned(),
-            log_limits: LogLimits::default(),
-            id_range: IdRange::default(),
-        }
-    }
-}
 
 /// Runs pods by shims. Cheap to clone: all clones are one runtime. Must live inside of a tokio runtime.
 #[derive(Clone, Debug)]
 pub struct ShimRuntime {
     inner: Arc<Inner>,
-}
-
-/// State shared by all clones and tasks.
-#[derive(Debug)]
-struct Inner {
-    options: ShimRuntimeOptions,
-    /// Rotation of the logs of pods that start from now on.
-    log_limits: Mutex<LogLimits>,
-    cgroups: Cgroups,
-    boot_id: String,
-    pods: Mutex<BTreeMap<PodUid, PodView>>,
-    id_ranges: id_ranges::IdRanges,
-    /// Unbounded: a shim's events must not wait, and they are few and merged by the pod's worker.
-    events: mpsc::UnboundedSender<PodLifecycleEvent>,
-    receiver: Mutex<Option<mpsc::UnboundedReceiver<PodLifecycleEvent>>>,
 }
 
 impl ShimRuntime {
@@ -128,26 +77,6 @@ impl ShimRuntime {
     /// Sets the rotation of the logs of pods that start from now on.
     pub fn set_log_limits(&self, limits: LogLimits) {
         *self.inner.log_limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
-    }
-}
-
-impl Inner {
-    fn paths(&self) -> &Paths {
-        &self.options.paths
-    }
-
-    /// The view of all pods. Nothing that can panic or wait is done while it is held.
-    fn pods(&self) -> MutexGuard<'_, BTreeMap<PodUid, PodView>> {
-        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn connection(&self, uid: &PodUid) -> Option<Connection> {
-        self.pods().get(uid).and_then(|pod| pod.connection.clone())
-    }
-
-    fn tell(&self, event: PodLifecycleEvent) {
-        // The receiver is gone: the daemon exits.
-        let _ending = self.events.send(event);
     }
 }
 
@@ -276,51 +205,5 @@ impl ShimRuntime {
             Some(_) => Ok(()),
             None => Err(RuntimeError::NotFound(format!("sandbox of pod {uid}"))),
         }
-    }
-}
-
-/// An error with its causes.
-fn failed(operation: &str, error: &dyn std::error::Error) -> RuntimeError {
-    let mut reason = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        reason.push_str(": ");
-        reason.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    RuntimeError::Failed { operation: operation.to_owned(), reason }
-}
-
-fn refused(operation: &str, refusal: Refusal) -> RuntimeError {
-    match refusal {
-        Refusal::NotFound(id) => RuntimeError::NotFound(format!("container {id}")),
-        other => RuntimeError::Failed { operation: operation.to_owned(), reason: other.to_string() },
-    }
-}
-
-fn misunderstood(operation: &str) -> RuntimeError {
-    RuntimeError::Failed { operation: operation.to_owned(), reason: "unexpected response from the shim".to_owned() }
-}
-
-/// Links to the logs of these containers. A log without a link is better than a container that does not start.
-async fn link_logs(inner: &Inner, uid: &PodUid, containers: Vec<ContainerStatus>) {
-    let Some(links) = inner.paths().log_links() else { return };
-    let made = blocking("link logs", move || {
-        let made = containers.iter().try_for_each(|container| log_links::create(&links, &container.log_path, &container.id));
-        made.map_err(|error| failed(&format!("create a link in {}", links.display()), &error))
-    });
-    if let Err(error) = made.await {
-        tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cannot link the logs of a container");
-    }
-}
-
-/// Runs what blocks on a thread of its own.
-async fn blocking<T: Send + 'static>(
-    operation: &str,
-    work: impl FnOnce() -> Result<T, RuntimeError> + Send + 'static,
-) -> Result<T, RuntimeError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => Err(failed(operation, &error)),
     }
 }

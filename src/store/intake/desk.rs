@@ -1,8 +1,8 @@
 //! State of one source.
 
+use super::IntakeSource;
 use super::attempt::{Emptiness, Outcome, Shelf, attempt};
 use super::told::Told;
-use super::{IntakeSource, RETRY};
 use crate::history::Hold;
 use crate::last_good::{LastGood, Record, Stamp, State};
 use crate::revisions::refused;
@@ -11,16 +11,19 @@ use crate::{Accepted, CheckContext, PruneError, Set, SourceStatus, SourceStatusS
 use jiff::Timestamp;
 use podstead_artifact::wake::Verdict;
 use podstead_artifact::{Artifact, SourceReport};
-use podstead_manifest::Problem;
-use podstead_manifest::SOPS as CLOSED;
 use podstead_manifest::sops::Opening;
+use podstead_manifest::{Problem, SOPS as CLOSED};
 use podstead_pod::{Revision, Severity, SourceId};
 use podstead_sys::layout::Paths;
 use podstead_telemetry::events::EventRecorder;
 use podstead_telemetry::{counted, error_chain};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
+
+/// Time to the next attempt at a record that could not be written.
+const RETRY: Duration = Duration::from_secs(10);
 
 /// Relation between the reports of a source and the set in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +39,8 @@ enum Standing {
 }
 
 /// The state of one source.
+///
+/// One type because a report moves all of it together: what is in force, what is on disk and what is shown.
 #[derive(Debug)]
 pub(super) struct Desk {
     source: IntakeSource,

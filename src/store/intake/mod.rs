@@ -12,6 +12,7 @@ mod configure;
 mod desk;
 mod request;
 mod revisions;
+mod source;
 mod told;
 
 pub use request::IntakeHandle;
@@ -24,46 +25,15 @@ use crate::SourceStatusSink;
 use configure::Configuration;
 pub use configure::IntakeConfigurator;
 use desk::Desk;
-use podstead_artifact::{Layers, SourceReport};
-use podstead_manifest::Substitution;
+use podstead_artifact::SourceReport;
 use podstead_pod::SourceId;
-use podstead_settings::{Allow, Requirements};
 use podstead_sys::layout::Paths;
 use podstead_telemetry::events::EventRecorder;
 use request::Request;
+pub use source::IntakeSource;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-
-/// Time to the next attempt at a record that could not be written.
-const RETRY: Duration = Duration::from_secs(10);
-
-/// Wishes that may wait: they come from people.
-const REQUESTS: usize = 4;
-
-/// A source as the intake knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IntakeSource {
-    /// Its configured name.
-    pub id: SourceId,
-    /// `directory`, `http` or `git`: for readers only.
-    pub kind: String,
-    /// Path or URL, without credentials: for readers only.
-    pub location: String,
-    /// Earlier accepted revisions that are kept.
-    pub history_limit: usize,
-    /// Permissions of its pods; `None` for all.
-    pub allow: Option<Arc<Allow>>,
-    /// Requirements for its pods.
-    pub requirements: Arc<Requirements>,
-    /// Variables that are replaced in its manifests.
-    pub substitute: Option<Arc<Substitution>>,
-    /// Its layers.
-    pub layers: Arc<Layers>,
-    /// Its pods are called as in their manifests, without the name of the host.
-    pub keeps_names: bool,
-}
 
 /// The task before it runs.
 #[derive(Debug)]

@@ -1,11 +1,13 @@
 //! Operator commands for the intake, and their results.
 
-use super::REQUESTS;
 use crate::history::{History, Hold, Resumed, RevisionDiff, RevisionError, RolledBack};
 use crate::{PruneError, SourceControl};
 use async_trait::async_trait;
 use podstead_pod::SourceId;
 use tokio::sync::{mpsc, oneshot};
+
+/// Wishes that may wait: they come from people.
+pub(super) const REQUESTS: usize = 4;
 
 /// A command for one source.
 #[derive(Debug)]

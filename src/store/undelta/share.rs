@@ -18,6 +18,8 @@ enum Clarity {
 }
 
 /// Objects of one file: the good ones, and kept versions of those that are not.
+///
+/// One type because it is plain data of one file: a list for each kind of object.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
     /// Content that was checked; `None` when it is known from disk only.

@@ -21,6 +21,8 @@ const STOOD: Duration = Duration::from_secs(300);
 const LONGEST_CREATE_PAUSE: Duration = Duration::from_secs(60);
 
 /// One name.
+///
+/// One type because the next request for a mirror depends on all of it: what is wanted, what is there and what failed.
 #[derive(Debug)]
 pub(super) struct Entry {
     /// The pod of this host.

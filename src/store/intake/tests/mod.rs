@@ -6,8 +6,9 @@ mod upgrades;
 
 use super::*;
 use crate::{PruneError, SourceControl, SourceStatus};
-use podstead_artifact::{Artifact, Place};
+use podstead_artifact::{Artifact, Layers, Place};
 use podstead_pod::{AdmitContext, NodeName, Revision};
+use podstead_settings::{Allow, Requirements};
 use podstead_telemetry::events::{EventType, Subject};
 use std::collections::BTreeMap;
 use std::fs;
