@@ -3,26 +3,17 @@
 //! The rest is the affair of the other table: what a pod sends to the host or through it comes in by the bridge like by any interface.
 
 use super::names::name_bytes;
-use super::ruleset::{Elements, PodRules};
+use super::sets::{Elements, PodRules};
 use podstead_sys::netlink::expressions::{
     ARP_SENDER, ARP_SENDER_HARDWARE, Field, HARDWARE_SOURCE, ICMPV6_TARGET, ICMPV6_TYPE, IPV4_SOURCE, IPV6_SOURCE, Meta, REGISTER,
     Rule, Verdict,
 };
 use podstead_sys::netlink::nftables::{Batch, Datatype, Hook, SetSpec};
-use podstead_sys::netlink::rtnetlink::{Mac, octets};
+use podstead_sys::netlink::rtnetlink::octets;
 use std::net::IpAddr;
 
 /// Base chains of the table.
 pub(super) const BASE_CHAINS: usize = 2;
-
-/// A pod's place on the bridge.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Port {
-    /// The host's end of its interface.
-    pub(super) interface: String,
-    /// The hardware address of the pod's end.
-    pub(super) mac: Mac,
-}
 
 /// Interface and hardware address of pods.
 const PORTS: SetSpec<'static> = SetSpec { name: "ports", key: &[Datatype::Interface, Datatype::Hardware], value: &[] };
@@ -191,6 +182,7 @@ fn drop_it(rule: &mut Rule<'_, '_>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sets::Port;
     use super::*;
 
     #[test]

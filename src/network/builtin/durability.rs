@@ -1,17 +1,13 @@
 //! Durable leases: the lease of a new pod is written while the rest of the pod is prepared, and before its first process starts.
 
-use super::Shared;
 use super::record;
+use super::shared::{Shared, Unsynced};
 use crate::record::RecordError;
 use podstead_pod::PodUid;
 use podstead_runtime::NetworkError;
 use podstead_telemetry::error_chain;
-use std::collections::BTreeMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::task::JoinHandle;
-
-/// Pods with a lease that is not synced to disk, and the sync under way, if any.
-pub(super) type Unsynced = BTreeMap<PodUid, Option<JoinHandle<Result<(), RecordError>>>>;
 
 impl Shared {
     pub(super) fn unsynced(&self) -> MutexGuard<'_, Unsynced> {

@@ -1,7 +1,7 @@
 //! The chains and rules of the table, which are the same whatever pods there are. **Pure**.
 
 use super::resolver_rules::{add_guard_of_resolver, add_resolver};
-use super::ruleset::{FAMILIES, Family, Switches, VIRTUAL, Whole};
+use super::sets::{FAMILIES, Family, Switches, VIRTUAL, Whole};
 use podstead_sys::netlink::expressions::{
     DESTINATION_NAT, DESTINATION_PORT, ESTABLISHED_OR_RELATED, IPV4_DESTINATION, IPV4_SOURCE, IPV6_SOURCE, Meta, REGISTER, Rule,
     Verdict,

@@ -1,11 +1,10 @@
 //! Preparation of the host for pods: state of an earlier daemon, address ranges, sysctls, rules.
 
 use super::links::{self, LinkError};
-use super::policies::force::PoliceError;
-use super::record;
-use super::relearn;
-use super::ruleset::{PodsRules, Switches};
-use super::{Shared, State, bridge, ranges, rules_of, switches, uplink};
+use super::policies::policing::PoliceError;
+use super::ruleset::rules_of;
+use super::sets::{PodsRules, Switches};
+use super::{Shared, State, bridge, ranges, record, relearn, switches, uplink};
 use crate::record::RecordError;
 use podstead_pod::PodUid;
 use podstead_settings::{AddressRange, NetworkMode};

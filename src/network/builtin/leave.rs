@@ -2,7 +2,7 @@
 
 use super::names::Names;
 use super::rules::Rules;
-use super::ruleset::Switches;
+use super::sets::Switches;
 use super::{bridge, links, record, tracked};
 use podstead_pod::host_ports::Protocol;
 use podstead_sys::layout::Paths;

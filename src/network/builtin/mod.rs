@@ -33,6 +33,8 @@ mod rules;
 mod ruleset;
 mod service_ports;
 mod services;
+mod sets;
+mod shared;
 mod switches;
 #[cfg(test)]
 mod testing;
@@ -43,94 +45,38 @@ mod watch;
 
 pub use leave::{LeaveError, leave};
 pub(super) use names::{GATEWAY_V4, GATEWAY_V6, RESOLVER_ON_HOST};
-pub use policies::force::PoliceError;
+pub use policies::policing::PoliceError;
 pub use policies::{NoPolicies, PolicyObjects, PolicySource, ScopedPolicy};
 pub use services::{ServeError, ServiceRanges};
+pub use shared::NetworkLinks;
 
 use super::host_ips;
 use async_trait::async_trait;
-use bridged::Port;
 use diagnosis::Denied;
-use durability::Unsynced;
 use host::PrepareError;
-use lease::{Facts, Lease, Leases, Wish};
-use names::{NEXT_HOP_V6, Names, macs};
+use lease::{Facts, Lease, Wish};
+use names::{NEXT_HOP_V6, Names};
 use podstead_pod::host_ports::{HostPort, host_ports, is_isolated};
 use podstead_pod::{Pod, PodFullName, PodUid};
 use podstead_runtime::{NetworkError, OwnRoute, PodNetwork, PodNetworkStatus};
 use podstead_service::frontends::Frontends;
-use podstead_settings::{AddressRange, NetworkConfig, NetworkMode};
-use podstead_sys::layout::Paths;
+use podstead_settings::{AddressRange, NetworkMode};
 use podstead_sys::netlink::NetlinkError;
 use podstead_telemetry::error_chain;
-use podstead_telemetry::events::EventRecorder;
-use policies::force::Policing;
 use rules::Rules;
-use ruleset::PodRules;
+use ruleset::rules_of;
+use shared::{Shared, State};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::mpsc;
+use std::sync::{Arc, Mutex};
 use tracked::{Leads, nowhere};
-
-/// Services that the network uses.
-#[derive(Clone, Debug)]
-pub struct NetworkLinks {
-    /// Paths of records.
-    pub paths: Paths,
-    /// Ranges, if they are configured.
-    pub config: NetworkConfig,
-    /// Receiver of events about collisions and the like.
-    pub events: Arc<dyn EventRecorder>,
-    /// The port of the resolver at [`super::GATEWAYS`], which pods ask at port 53; `None` without a resolver.
-    pub dns_port: Option<u16>,
-    /// Pods that need a turn. Unbounded: one entry per removed interface.
-    pub pokes: mpsc::UnboundedSender<PodUid>,
-    /// NetworkPolicies of all sources.
-    pub policies: Arc<dyn PolicySource>,
-}
 
 /// podstead's own network.
 #[derive(Clone, Debug)]
 pub struct BuiltinNetwork {
     shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    links: NetworkLinks,
-    names: Names,
-    state: Mutex<State>,
-    rules: Mutex<Rules>,
-    policing: Mutex<Policing>,
-    unsynced: Mutex<Unsynced>,
-    /// Serialises lease writes.
-    writing: Mutex<()>,
-    /// Pods without their interface, until their workers are notified.
-    news: Mutex<BTreeSet<PodUid>>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Ranges of pod addresses; `None` until the host is prepared.
-    ranges: Option<Vec<AddressRange>>,
-    /// Mode in which pods are connected.
-    mode: NetworkMode,
-    leases: Leases,
-    /// Pods with their interface, unless it was removed since.
-    connected: BTreeSet<PodUid>,
-    /// The leases could not even be listed: nothing is touched before they are.
-    is_blind: bool,
-    /// Pods whose lease the disk did not give, and which could not be learnt from an interface either: one that nobody has may be theirs.
-    unread: BTreeSet<PodUid>,
-    /// Largest packet that the uplink takes; `None` without one.
-    mtu: Option<u32>,
-    /// Reason why the host could not be prepared when that was tried last.
-    trouble: Option<String>,
-    /// Recorded problems, so that each is recorded once.
-    told: BTreeSet<String>,
 }
 
 impl BuiltinNetwork {
@@ -287,18 +233,6 @@ impl PodNetwork for BuiltinNetwork {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn rules(&self) -> MutexGuard<'_, Rules> {
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn news(&self) -> MutexGuard<'_, BTreeSet<PodUid>> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn set_up(self: &Arc<Self>, uid: &PodUid, wish: &Wish, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
         let failed =
             |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
@@ -554,20 +488,4 @@ fn is_on_loopback(port: &HostPort) -> bool {
         Some(IpAddr::V4(ip)) => ip.is_unspecified() || ip.is_loopback(),
         Some(IpAddr::V6(_)) => false,
     }
-}
-
-fn rules_of(names: &Names, mode: NetworkMode, lease: &Lease) -> Option<PodRules> {
-    let slot = lease.slot?;
-    let interface = names.interface(slot);
-    let (interface, port) = match mode {
-        NetworkMode::Routed => (interface, None),
-        NetworkMode::Bridge => (names.bridge(), Some(Port { interface, mac: macs(slot).1 })),
-    };
-    Some(PodRules {
-        interface,
-        port,
-        addresses: lease.addresses.clone(),
-        ports: lease.ports.clone(),
-        is_isolated: lease.is_isolated,
-    })
 }

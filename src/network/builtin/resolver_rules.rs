@@ -1,7 +1,7 @@
 //! The packet rules of the resolver: its clients, and the redirection of DNS queries. **Pure**.
 
 use super::names::{RESOLVER_ON_HOST, name_bytes};
-use super::ruleset::FAMILIES;
+use super::sets::FAMILIES;
 use podstead_sys::netlink::expressions::{DESTINATION_PORT, IPV4_DESTINATION, Meta, REGISTER, Verdict};
 use podstead_sys::netlink::nftables::{Batch, IPV4};
 use podstead_sys::netlink::rtnetlink::octets;

@@ -3,10 +3,10 @@
 use super::names::Names;
 use super::policies::{self, PolicyRules};
 use super::record::ThrownSwitches;
-use super::ruleset::{self, PodRules, PodsRules, Switches, Whole};
 use super::services::{self, ServiceRanges, ServiceRules};
+use super::sets::{PodRules, PodsRules, Switches, Whole};
 use super::tracked::{self, Leads, moved_ports};
-use super::{firewalld, firewalls};
+use super::{firewalld, firewalls, ruleset};
 use podstead_pod::PodUid;
 use podstead_policy::compile::Classes;
 use podstead_service::frontends::{Chain, Frontend, Frontends, difference};

@@ -1,7 +1,7 @@
 //! Hosts, pods and neighbours of tests: network namespaces with real connections between them.
 
 use super::names::Names;
-use super::ruleset::{PodRules, PodsRules};
+use super::sets::{PodRules, PodsRules};
 use nix::sched::{CloneFlags, setns, unshare};
 use podstead_pod::PodUid;
 use std::fs::File;

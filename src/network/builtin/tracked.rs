@@ -4,7 +4,7 @@
 //! away, to nobody. So what is remembered about a port of UDP is forgotten when the pod behind it is another one, and what is wrong when rules are made. TCP helps itself: a new connection has a new
 //! port.
 
-use super::ruleset::PodRules;
+use super::sets::PodRules;
 use crate::{GATEWAYS, assigned_ips};
 use podstead_pod::host_ports::Protocol as PortProtocol;
 use podstead_settings::AddressRange;

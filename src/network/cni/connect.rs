@@ -6,12 +6,12 @@ use super::namespace::{self, Contents};
 use super::plan::{Attachment, Stage, Step, steps};
 use super::record::{self, PodRecord};
 use super::routes::{self, Lead};
+use super::shared::failed;
 use super::spec::conflist::Conflist;
 use super::spec::invocation::Ask;
 use super::status::status;
-use super::strays;
 use super::wish::{Wish, Wishes};
-use super::{PATIENCE, Seat, Shared, lock};
+use super::{PATIENCE, Seat, Shared, lock, strays};
 use crate::record::RecordError;
 use podstead_pod::{Pod, PodFullName, PodUid};
 use podstead_runtime::{NetworkError, OwnRoute, PodNetworkStatus};
@@ -455,10 +455,6 @@ impl Shared {
         }
         self.change(uid, &record.pod, |record| *record = PodRecord::new(record.pod.clone())).await
     }
-}
-
-pub(super) fn failed(uid: &PodUid, error: &(dyn Error + 'static)) -> NetworkError {
-    NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() }
 }
 
 fn not_ready(error: &(dyn Error + 'static)) -> NetworkError {

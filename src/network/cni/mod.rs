@@ -23,13 +23,13 @@ mod plan;
 mod ports;
 mod record;
 mod routes;
+mod shared;
 mod spec;
 mod status;
 mod strays;
 mod watch;
 mod wish;
 
-use super::{NameService, PolicySource};
 use async_trait::async_trait;
 use care::Care;
 use directory::Directory;
@@ -38,86 +38,29 @@ use names::Names;
 use podstead_pod::host_ports::host_ports;
 use podstead_pod::{Pod, PodFullName, PodUid};
 use podstead_runtime::{NetworkError, PodNetwork, PodNetworkStatus};
-use podstead_settings::{NetworkConfig, NetworkKind};
-use podstead_sys::layout::Paths;
+use podstead_settings::NetworkKind;
 use podstead_telemetry::error_chain;
-use podstead_telemetry::events::{EventRecorder, EventType, Subject};
+use podstead_telemetry::events::{EventType, Subject};
 use record::PodRecord;
-use std::collections::{BTreeMap, BTreeSet};
+pub use shared::CniLinks;
+use shared::PATIENCE;
+pub(super) use shared::{Seat, Shared, lock};
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-use tokio::sync::{RwLock, Semaphore, mpsc};
-use tokio_util::sync::CancellationToken;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use tokio::sync::{RwLock, Semaphore};
 use watch::Watch;
 use wish::Wishes;
 
 /// Pods whose plugins run at the same time: iptables has one lock for all.
 const PARALLEL_PODS: usize = 8;
-/// Time that a turn of a worker waits for plugins. Longer than they usually take.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Services that the network uses.
-#[derive(Clone, Debug)]
-pub struct CniLinks {
-    /// Paths of records.
-    pub paths: Paths,
-    /// Configuration: the provider of the first interface, and the directories of configurations and plugins.
-    pub config: NetworkConfig,
-    /// Receiver of events.
-    pub events: Arc<dyn EventRecorder>,
-    /// DNS for pods that plugins connected; `None` where they use the host's name servers.
-    pub names: Option<Arc<dyn NameService>>,
-    /// NetworkPolicies of all sources.
-    pub policies: Arc<dyn PolicySource>,
-    /// Pods that want a turn. Unbounded: at most one entry per end of the work on a pod, and per change of the configuration and pod.
-    pub pokes: mpsc::UnboundedSender<PodUid>,
-}
 
 /// Pods' attachments by plugins, before a network that makes the first interface where they do not.
 #[derive(Clone, Debug)]
 pub struct CniNetwork {
     shared: Arc<Shared>,
     base: Arc<dyn PodNetwork>,
-}
-
-#[derive(Debug)]
-pub(super) struct Shared {
-    links: CniLinks,
-    plugins: Plugins,
-    directory: Mutex<Directory>,
-    records: Mutex<BTreeMap<PodUid, PodRecord>>,
-    names: Names,
-    seats: Mutex<BTreeMap<PodUid, Arc<Seat>>>,
-    slots: Semaphore,
-    /// Held for reading while plugins are called, for writing while they collect garbage.
-    gate: RwLock<()>,
-    watch: Watch,
-    care: Care,
-    told: Mutex<BTreeSet<String>>,
-}
-
-/// Work on one pod.
-#[derive(Debug, Default)]
-pub(super) struct Seat {
-    /// Serialises the work on the pod.
-    work: tokio::sync::Mutex<()>,
-    /// Breaks off the work under way.
-    cancel: Mutex<CancellationToken>,
-    /// Failure that nobody waited for, with true for a teardown.
-    failure: Mutex<Option<(bool, NetworkError)>>,
-    /// Waits for another configuration.
-    is_waiting: AtomicBool,
-    /// Something happened that is worth another attempt.
-    has_news: AtomicBool,
-    /// Attempts to take the pod's attachments down that ended at plugins that are not there.
-    vain_attempts: Mutex<u32>,
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl CniNetwork {
@@ -302,7 +245,13 @@ impl Shared {
     }
 
     fn watch_directory(self: &Arc<Self>) {
-        self.watch.set(&self.links.config.cni.config_directory, Arc::downgrade(self));
+        let shared = Arc::downgrade(self);
+        let tell = move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.tell_waiting();
+            }
+        };
+        self.watch.set(&self.links.config.cni.config_directory, tell);
     }
 
     /// The configuration changed: pods that wait for one have another turn.

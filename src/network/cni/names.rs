@@ -4,9 +4,9 @@
 //! once, from the pod's namespace. A pod with another router, as of macvlan, may have no way to the host at all; and a network that names servers
 //! has them asked.
 
-use super::connect::failed;
 use super::plan::Attachment;
 use super::record::PodRecord;
+use super::shared::failed;
 use super::spec::result::CniResult;
 use super::{Shared, lock};
 use crate::{NameService, RESOLVER_ON_HOST, assigned_ips};

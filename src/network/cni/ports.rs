@@ -1,7 +1,7 @@
 //! Ownership of host ports, so that two pods, or a pod and a service of the host, never have the same.
 
-use super::connect::failed;
 use super::record::PodRecord;
+use super::shared::failed;
 use super::{Shared, lock};
 use crate::builtin::listeners;
 use podstead_pod::host_ports::HostPort;

@@ -1,10 +1,8 @@
 //! Watches the directory of network configurations: pods that wait for a network are retried at once.
 
-use super::Shared;
 use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use std::path::Path;
-use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,9 +14,9 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Watches the directory, or the closest one above it that is there, from now on. What cannot be watched is looked at when pods try
+    /// Watches the directory, or the closest one above it that is there, from now on, and calls `tell` at each change. What cannot be watched is looked at when pods try
     /// again.
-    pub(super) fn set(&self, directory: &Path, shared: Weak<Shared>) {
+    pub(super) fn set(&self, directory: &Path, tell: impl Fn() + Send + 'static) {
         let stale = Arc::clone(&self.is_stale);
         stale.store(false, Ordering::Relaxed);
         let target = directory.to_owned();
@@ -38,9 +36,7 @@ impl Watch {
             if !event.as_ref().is_ok_and(is_inside) {
                 stale.store(true, Ordering::Relaxed);
             }
-            if let Some(shared) = shared.upgrade() {
-                shared.tell_waiting();
-            }
+            tell();
         });
         let mut watcher = match created {
             Ok(watcher) => watcher,

@@ -1,8 +1,8 @@
 //! Ports of the host that lead to Services: NodePorts (S9), and ports of load balancers (S11).
 
 use super::place::{Place, place};
-use super::{Allocation, Grants, HostSocket, NodePort, Pool, RefusalReason, candidates, exposure};
-use crate::definition::{Definition, Exposure, Port};
+use super::{Allocation, Grants, HostSocket, NodePort, Pool, RefusalReason, candidates};
+use crate::definition::{Definition, Exposure, Port, Role};
 use crate::name::ObjectName;
 use podstead_pod::host_ports::Protocol;
 use std::collections::{BTreeMap, BTreeSet};
@@ -199,4 +199,12 @@ fn choose(owner: Owner<'_>, pool: &Pool, ports: &Ports<'_>) -> Option<u16> {
     candidates(&name, pool.node_ports.count().into(), reserved(pool))
         .filter_map(|number| u16::try_from(u64::from(pool.node_ports.first) + number).ok())
         .find(|number| ports.holder(HostSocket { protocol: owner.1, port: *number }, pool).is_none())
+}
+
+/// Exposure of a Service with addresses.
+pub(super) fn exposure(service: &Definition) -> Option<&Exposure> {
+    match &service.role {
+        Role::Cluster { exposure, .. } => Some(exposure),
+        Role::ExternalName { .. } | Role::Headless(_) => None,
+    }
 }

@@ -1,9 +1,14 @@
 //! Allocation of addresses and ports, by example and by property.
 
+use super::candidates::hash;
+use super::ports::exposure;
 use super::*;
+use crate::definition::{Exposure, Role};
+use crate::range::PortRange;
 use crate::testing::{definition, named};
+use podstead_pod::host_ports::Protocol;
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn pool() -> Pool {
     Pool {

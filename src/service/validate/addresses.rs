@@ -1,7 +1,7 @@
 //! Rules for the addresses of a Service and their families.
 
 use super::check_address;
-use super::service::{is_headless, type_of};
+use super::service_type::{is_headless, type_of};
 use crate::range::Family;
 use k8s_openapi::api::core::v1::ServiceSpec;
 use podstead_workload::problem::Problems;

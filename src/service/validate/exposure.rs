@@ -1,6 +1,6 @@
 //! Rules for fields that say who outside reaches a Service.
 
-use super::service::type_of;
+use super::service_type::type_of;
 use super::{check, check_address, check_one_of};
 use crate::grammar;
 use crate::range::Subnet;

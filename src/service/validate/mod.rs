@@ -5,6 +5,7 @@ mod endpoint_slice;
 mod exposure;
 mod ports;
 mod service;
+mod service_type;
 mod without_effect;
 
 #[cfg(test)]

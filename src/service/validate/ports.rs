@@ -1,6 +1,6 @@
 //! Rules for the ports of a Service.
 
-use super::service::{is_headless, type_of};
+use super::service_type::{is_headless, type_of};
 use super::{check as check_rule, check_one_of};
 use crate::grammar;
 use k8s_openapi::api::core::v1::{ServicePort, ServiceSpec};

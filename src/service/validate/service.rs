@@ -1,5 +1,6 @@
 //! Rules for a Service.
 
+use super::service_type::type_of;
 use super::{addresses, check, check_common_address, check_labels, check_name, check_namespace, check_one_of, exposure, ports};
 use crate::grammar;
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
@@ -26,17 +27,6 @@ pub fn service(object: &Service) -> Vec<Problem> {
         }
     }
     found.into_vec()
-}
-
-/// `type`, with its default.
-pub(super) fn type_of(spec: &ServiceSpec) -> &str {
-    spec.type_.as_deref().filter(|text| !text.is_empty()).unwrap_or("ClusterIP")
-}
-
-/// Returns true if `clusterIP` is `None`.
-pub(super) fn is_headless(spec: &ServiceSpec) -> bool {
-    let first = spec.cluster_ips.iter().flatten().next().map(String::as_str);
-    [spec.cluster_ip.as_deref(), first].contains(&Some("None"))
 }
 
 fn check_spec(spec: &ServiceSpec, found: &mut Problems) {

@@ -4,55 +4,17 @@ use super::super::tracked::own_addresses;
 use super::super::{GATEWAY_V4, GATEWAY_V6, Shared, record};
 use super::cut;
 use super::objects::PolicyObjects;
+use super::policing::{Origin, PoliceError, Policing};
 use crate::record::RecordError;
 use podstead_pod::{PodFullName, PodUid};
 use podstead_policy::compile::{Classes, PolicedPod, Policies};
 use podstead_policy::definition::Policy;
 use podstead_policy::selector::Selector;
 use podstead_service::name::ObjectName;
-use podstead_sys::netlink::NetlinkError;
 use podstead_telemetry::error_chain;
 use podstead_telemetry::events::{EventType, Subject};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, MutexGuard, PoisonError};
-
-/// Policies that are in force, and where they are from.
-#[derive(Debug, Default)]
-pub(in super::super) struct Policing {
-    policies: Policies,
-    origin: Origin,
-}
-
-/// The origin of policies.
-#[derive(Debug, Default)]
-enum Origin {
-    /// Nothing was looked at yet.
-    #[default]
-    Unknown,
-    /// The record of an earlier daemon, and what those sources say that were read; not all of them were.
-    Record {
-        /// What the record says; `None` if it cannot be read. Then nothing is allowed.
-        earlier: Option<Arc<PolicyObjects>>,
-        /// What sources say, and what was made of both.
-        given: Arc<PolicyObjects>,
-    },
-    /// All sources.
-    Sources(Arc<PolicyObjects>),
-}
-
-/// Reason why policies are not in force as they should be.
-#[derive(Debug, thiserror::Error)]
-pub enum PoliceError {
-    /// The objects could not be recorded.
-    #[error("record the NetworkPolicies")]
-    Record(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The kernel refused a change.
-    #[error("change the packet rules of NetworkPolicies")]
-    Rules(#[source] NetlinkError),
-    /// The daemon is ending, or the work panicked.
-    #[error("the change of the packet rules of NetworkPolicies was interrupted")]
-    Interrupted,
-}
 
 impl Shared {
     fn policing(&self) -> MutexGuard<'_, Policing> {

@@ -7,6 +7,7 @@ pub(super) mod cut;
 pub(super) mod denied;
 pub(super) mod force;
 pub(super) mod objects;
+pub(super) mod policing;
 mod table;
 
 #[cfg(test)]

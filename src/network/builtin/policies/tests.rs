@@ -2,7 +2,7 @@
 
 use super::super::names::Names;
 use super::super::rules::Rules;
-use super::super::ruleset::Switches;
+use super::super::sets::Switches;
 use super::super::testing::{Machine, PATIENCE, address, address6, host_with_pods};
 use super::super::tracked::own_addresses;
 use super::{cut, denied};

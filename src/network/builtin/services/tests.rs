@@ -2,7 +2,7 @@
 
 use super::super::names::Names;
 use super::super::rules::Rules;
-use super::super::ruleset::{PodsRules, Switches};
+use super::super::sets::{PodsRules, Switches};
 use super::super::testing::{Machine, PATIENCE, address, address6, host_with_pods};
 use super::{ServiceRanges, datagrams, route};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
