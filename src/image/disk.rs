@@ -65,6 +65,8 @@ pub enum StoreError {
 }
 
 /// An opened store.
+///
+/// One type because it is all that an open store holds while its lock is held; its records own their state.
 #[derive(Debug)]
 pub(super) struct Disk {
     layout: Layout,

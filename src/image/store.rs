@@ -57,6 +57,8 @@ impl Default for RegistryDirectories {
 }
 
 /// Configuration of the store.
+///
+/// One type because it mirrors the settings of images in the configuration, with the paths that follow from them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageStoreConfig {
     /// Registries that are not reached the default way.

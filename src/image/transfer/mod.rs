@@ -11,6 +11,7 @@ mod download;
 mod error;
 mod follow;
 mod hosts;
+mod lock;
 mod pace;
 mod retry;
 mod spool;
@@ -27,6 +28,7 @@ use super::registry::{Registry, Route};
 use super::slots::Slots;
 use super::space::Space;
 use hosts::HostMemory;
+use lock::lock;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
 use podstead_runtime::PulledLayer;
@@ -34,7 +36,7 @@ use spool::Spool;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -145,10 +147,6 @@ impl Transfer {
     fn members(&self) -> MutexGuard<'_, Members> {
         lock(&self.members)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Transfers {

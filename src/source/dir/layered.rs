@@ -1,7 +1,8 @@
 //! One pass over all directories of a source with layers or kustomizations.
 
 use super::file::{self, Seen};
-use super::listing::{self, Cache, Pass, Witness, is_hidden};
+use super::listing::{self, Cache, Pass, Witness};
+use super::names::is_hidden;
 use super::place;
 use super::scope::{Scope, Spot};
 use super::{DirectoryError, DirectoryOptions};

@@ -1,10 +1,11 @@
 //! One pass over the directory: the listing is the truth, and files that did not change are not read again.
 
 use super::file::{self, Reading, Seen, Stamp};
+use super::names::is_manifest;
 use super::place::{self, Identity};
 use super::{DirectoryError, DirectoryOptions};
 use crate::revision::{ContentHash, revision_of};
-use podstead_artifact::{Artifact, FileContent, Place, is_kustomization};
+use podstead_artifact::{Artifact, FileContent, Place};
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -103,19 +104,6 @@ pub(super) struct Pass {
     pub(super) inconclusive: bool,
     /// Number of files whose content was read.
     pub(super) read: usize,
-}
-
-/// Reports whether a file of this name in a directory is a manifest: not hidden, and `.yaml`, `.yml` or `.json` in any case. Kubelet rule
-/// A3 takes any name; editors' backups (`web.yaml~`, `web.yaml.orig`) would then be second copies of the same pods. A kustomization counts.
-pub(super) fn is_manifest(name: &OsStr) -> bool {
-    let extension = Path::new(name).extension().and_then(OsStr::to_str).unwrap_or_default();
-    let is_known = ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known));
-    !is_hidden(name) && (is_known || name.to_str().is_some_and(is_kustomization))
-}
-
-/// Reports whether a name begins with a dot.
-pub(super) fn is_hidden(name: &OsStr) -> bool {
-    name.as_bytes().starts_with(b".")
 }
 
 /// Reads the directory or file at `path`.

@@ -4,7 +4,7 @@
 
 use super::DirectoryError;
 use super::file::{self, Seen};
-use super::listing::{is_hidden, is_manifest};
+use super::names::{is_hidden, is_manifest};
 use super::place::Identity;
 use podstead_artifact::{KUSTOMIZATIONS, Layers};
 use rustix::fs::CWD;

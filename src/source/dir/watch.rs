@@ -1,7 +1,7 @@
 //! The inotify watch: from events to hints.
 
 use super::hints::{Hint, Hints};
-use super::listing::{is_hidden, is_manifest};
+use super::names::{is_hidden, is_manifest};
 use super::place::Identity;
 use super::scope::{Scope, Spot};
 use notify::event::{AccessKind, AccessMode, CreateKind, Event, EventKind, ModifyKind, RemoveKind};

@@ -10,9 +10,11 @@
 mod answer;
 mod built;
 mod error;
+mod shown;
 
 pub use answer::{HttpAnswer, decoded};
 pub use error::HttpError;
+pub use shown::shown;
 
 use super::credentials::{AuthFiles, CredentialFiles};
 use built::Built;
@@ -151,17 +153,6 @@ fn redirect(method: &Method, url: &Url, status: StatusCode, headers: &HeaderMap)
         (_, "http") => Err(refused(format!("redirect from https to http is not followed ({})", shown(&next)))),
         (_, other) => Err(refused(format!("redirect to a URL with scheme {other:?} is not followed"))),
     }
-}
-
-/// A URL for people: without user, password, query and fragment, which may be secrets.
-pub fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    url.set_query(None);
-    url.set_fragment(None);
-    // Both fail only for URLs that have no host, and so neither of them.
-    url.set_username("").ok();
-    url.set_password(None).ok();
-    url.to_string()
 }
 
 #[cfg(test)]

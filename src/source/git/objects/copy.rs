@@ -44,6 +44,8 @@ impl State {
 }
 
 /// A copy, by where it lies.
+///
+/// One type because receiving and compacting replace the files that others read; each has a file of its own.
 #[derive(Clone, Debug)]
 pub(in crate::git) struct Copy {
     directory: PathBuf,

@@ -30,6 +30,8 @@ const MAX_TAGS: usize = 8;
 const MAX_SUMMARY: usize = 200;
 
 /// An object database, open for reading.
+///
+/// One type because all reads share one open database and its limits; each kind of read has a file of its own.
 pub(super) struct Objects {
     repository: Repository,
     /// Named in errors.
