@@ -3,7 +3,7 @@
 //! It waits for the first bytes of an answer: any answer will do, as for the kubelet. It has no deadline of its own: the shim stops waiting
 //! for it when the pod's grace period is over, and it dies with the shim.
 
-use super::starting::SPEC_FILE;
+use super::helper_job::SPEC_FILE;
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use podstead_container::protocol::ShimConfig;

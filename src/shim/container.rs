@@ -12,6 +12,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A container. Everything of its spec that the shim does not need is on disk only: a shim is small.
+///
+/// One type because its parts end at different times, and it is gone when all of them have: process, streams, records and group.
 #[derive(Debug)]
 pub(super) struct Container {
     pub(super) key: ContainerKey,

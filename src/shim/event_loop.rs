@@ -37,6 +37,8 @@ pub(super) enum LoopError {
 }
 
 /// All state of a shim. Its methods are in the files that they are about: requests, starting, reaper, output.
+///
+/// One type because one loop owns all of it, without locks: an exit touches containers, clients, records and helpers in one turn.
 #[derive(Debug)]
 pub(super) struct PodShim {
     pub(super) config: ShimConfig,

@@ -211,3 +211,6 @@ impl HelperJob {
         poller.remove(self.token, &self.socket);
     }
 }
+
+/// The container's spec in its bundle, for helpers.
+pub(super) const SPEC_FILE: &str = "spec.json";

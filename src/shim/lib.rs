@@ -22,6 +22,7 @@ mod client;
 mod container;
 mod event_loop;
 mod exec_process;
+mod explain;
 mod helper;
 mod helper_job;
 mod host_shutdown;
@@ -37,6 +38,7 @@ mod shared_pid;
 mod starting;
 mod streams;
 
+use explain::explain;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
@@ -64,16 +66,4 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// An error with its causes, in one line.
-fn explain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

@@ -4,7 +4,7 @@ use super::client::Role;
 use super::container::{Container, Handle, Process};
 use super::event_loop::{PodShim, complain};
 use super::exec_process::ExecProcess;
-use super::helper_job::{HelperJob, HelperMessage, HelperOrder, Purpose, Stage};
+use super::helper_job::{HelperJob, HelperMessage, HelperOrder, Purpose, SPEC_FILE, Stage};
 use super::poller::{ClientKey, ContainerKey, ExecKey, JobKey, StreamOwner};
 use super::recorder::{Reply, Then};
 use super::streams::{self, NearEnds, Streams};
@@ -22,9 +22,6 @@ use std::time::{Duration, Instant};
 
 /// Exit code of a container that could not be started (kubelet: RunContainerError).
 pub(super) const START_ERROR: i32 = 128;
-
-/// The container's spec in its bundle, for helpers.
-pub(super) const SPEC_FILE: &str = "spec.json";
 
 impl PodShim {
     pub(super) fn start_container(&mut self, client: ClientKey, id: u64, spec: ContainerSpec) {

@@ -9,6 +9,7 @@ mod create;
 mod dev;
 mod exec;
 mod execute;
+mod failure;
 mod home;
 mod mounts;
 mod places;
@@ -19,48 +20,15 @@ mod trace;
 mod trees;
 mod users;
 
-use super::helper_job::{HelperMessage, Stage};
+use super::helper_job::HelperMessage;
+use failure::Attempt;
+pub(super) use failure::Failure;
 use podstead_container::protocol::ShimConfig;
 use podstead_sys::process::{inherited_descriptor, reset_signals};
 use report::Report;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
-
-/// Reason why the job was not done; becomes a [`HelperMessage::Failed`].
-#[derive(Debug)]
-pub(super) struct Failure {
-    stage: Stage,
-    reason: String,
-}
-
-impl Failure {
-    /// Before the OCI runtime had its turn.
-    fn create(reason: impl Into<String>) -> Self {
-        Self { stage: Stage::Create, reason: reason.into() }
-    }
-
-    /// By making its process or executing the program.
-    fn execute(reason: impl Into<String>) -> Self {
-        Self { stage: Stage::Execute, reason: reason.into() }
-    }
-
-    /// Found before the OCI runtime had its turn, which is whose business it is with runc.
-    fn of_runtime(self) -> Self {
-        Self { stage: Stage::Execute, ..self }
-    }
-}
-
-/// Turns an error into a [`Failure`] that says what was tried.
-trait Attempt<T> {
-    fn attempt(self, what: &str) -> Result<T, Failure>;
-}
-
-impl<T, E: std::error::Error> Attempt<T> for Result<T, E> {
-    fn attempt(self, what: &str) -> Result<T, Failure> {
-        self.map_err(|error| Failure::create(format!("{what}: {}", super::explain(&error))))
-    }
-}
 
 /// Runs the job that `words` describe; the last word is the number of the socket.
 pub(super) fn run(words: &[&str]) -> ExitCode {

@@ -1,7 +1,7 @@
 //! The helper's mount namespace: private to it, so that what it mounts goes with it and the container.
 
-use super::super::starting::SPEC_FILE;
 use super::{Attempt, Failure};
+use crate::helper_job::SPEC_FILE;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use podstead_container::ContainerSpec;
