@@ -4,70 +4,16 @@
 use super::Backend;
 use super::delete_options::DeleteOptions;
 use super::failure::ApiFailure;
+use super::kinds::PodOrder;
+use super::pod_control::PodControlError;
 use super::pods::Pods;
 use super::published::PublishedPod;
 use super::request::Query;
 use super::respond::{self, Answer};
 use super::route::PodPath;
-use async_trait::async_trait;
 use hyper::header::{HeaderValue, WARNING};
 use podstead_pod::DesiredPod;
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Orders of operators on pods.
-#[async_trait]
-pub trait PodControl: Send + Sync + fmt::Debug {
-    /// Stops the pod until it is started. Durable when it returns.
-    async fn stop(&self, pod: &DesiredPod) -> Result<(), PodControlError>;
-    /// Starts a stopped pod.
-    async fn start(&self, pod: &DesiredPod) -> Result<(), PodControlError>;
-    /// Replaces the pod by a new one; a pod of a workload gets the newest revision of its template. Durable when it returns.
-    async fn restart(&self, pod: &DesiredPod) -> Result<(), PodControlError>;
-    /// Ends a pod that is not wanted any more after this time at most.
-    async fn end(&self, pod: &DesiredPod, grace: Duration) -> Result<(), PodControlError>;
-}
-
-/// Reason why an order was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum PodControlError {
-    /// The state of the pod does not allow it.
-    #[error("{0}")]
-    Conflict(String),
-    /// It could not be recorded, or the daemon is stopping.
-    #[error("{0}")]
-    Unavailable(String),
-}
-
-/// An order in a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PodOrder {
-    Stop,
-    Start,
-    Restart,
-}
-
-impl PodOrder {
-    /// The order of this name.
-    pub(super) fn named(name: &str) -> Option<Self> {
-        match name {
-            "stop" => Some(Self::Stop),
-            "start" => Some(Self::Start),
-            "restart" => Some(Self::Restart),
-            _ => None,
-        }
-    }
-
-    /// Its name, as in paths.
-    pub(super) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::Start => "start",
-            Self::Restart => "restart",
-        }
-    }
-}
 
 /// Carries out an order. The answer is the pod as it is when the order is recorded.
 pub(super) async fn command(backend: &Backend, pods: &Pods, order: PodOrder, path: &PodPath) -> Answer {

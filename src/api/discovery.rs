@@ -1,6 +1,6 @@
 //! Discovery: which groups and resources there are, for kubectl and client libraries.
 
-use super::network_policies;
+use super::networking;
 use super::resource::WorkloadResource;
 use super::respond::{self, Answer};
 use super::route::{METRICS_GROUP, OWN_GROUP, OWN_VERSION, WorkloadGroup};
@@ -86,7 +86,7 @@ fn group(name: &str, version: &str) -> Value {
 pub(super) fn groups() -> Value {
     let mut groups: Vec<Value> = WorkloadGroup::ALL.iter().map(|group| group_versions(group.as_str(), "v1")).collect();
     groups.push(group_versions(SLICE_GROUP, "v1"));
-    groups.push(group_versions(network_policies::GROUP, "v1"));
+    groups.push(group_versions(networking::GROUP, "v1"));
     groups.push(group_versions(METRICS_GROUP, METRICS_VERSION));
     groups.push(group_versions(OWN_GROUP, OWN_VERSION));
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
@@ -108,14 +108,14 @@ pub(super) fn slice_resources() -> Value {
 
 /// `/apis/networking.k8s.io`.
 pub(super) fn networking_group() -> Value {
-    group(network_policies::GROUP, "v1")
+    group(networking::GROUP, "v1")
 }
 
 /// `/apis/networking.k8s.io/v1`.
 pub(super) fn networking_resources() -> Value {
-    let policies = resource(network_policies::PLURAL, "networkpolicy", network_policies::KIND, true, READ, &["netpol"]);
+    let policies = resource(networking::PLURAL, "networkpolicy", networking::KIND, true, READ, &["netpol"]);
     json!({
-        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": network_policies::API_VERSION, "resources": [policies],
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": networking::API_VERSION, "resources": [policies],
     })
 }
 
@@ -189,7 +189,7 @@ pub(super) fn all_groups(headers: &HeaderMap) -> Answer {
     let mut groups: Vec<(&str, &str, Value)> =
         WorkloadGroup::ALL.into_iter().map(|group| (group.as_str(), "v1", workload_resources(group))).collect();
     groups.push((SLICE_GROUP, "v1", slice_resources()));
-    groups.push((network_policies::GROUP, "v1", networking_resources()));
+    groups.push((networking::GROUP, "v1", networking_resources()));
     groups.push((METRICS_GROUP, METRICS_VERSION, metrics_resources()));
     groups.push((OWN_GROUP, OWN_VERSION, own_resources()));
     aggregated(version, &groups)

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 /// Error response of a request.
+///
+/// One type because every handler fails with it; a handler converts its own errors where they are declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ApiFailure {
     /// HTTP status code.

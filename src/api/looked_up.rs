@@ -1,14 +1,15 @@
 //! Kinds that are looked up when somebody asks, rather than published: ConfigMaps, Secrets, claims, NetworkPolicies, sources, images,
 //! namespaces and the node. Their journals are empty until then, and a watch keeps them up to date while it lasts: where nobody asks, nothing is kept and nothing runs.
 
-use super::Backend;
 use super::collection::{Collection, Lag};
 use super::failure::ApiFailure;
+use super::kinds::LookedUpKind;
+use super::looked_up_journals::Shelf;
 use super::published::PodKey;
 use super::published_objects::{self, PublishedObject};
-use super::route::{OWN_API_VERSION, OWN_GROUP, PodPath};
+use super::route::{OWN_API_VERSION, PodPath};
 use super::table::Column;
-use super::{claims, images, namespaces, network_policies, nodes, objects, own, pulls};
+use super::{Backend, claims, images, namespaces, network_policies, networking, nodes, objects, own, pulls};
 use bytes::Bytes;
 use jiff::Timestamp;
 use podstead_pod::objects::{ObjectKind, ObjectName, Objects};
@@ -16,131 +17,6 @@ use podstead_telemetry::journal::Journal;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
-use tokio::sync::Mutex;
-
-/// Changes of one kind that are remembered for watchers.
-const HISTORY: usize = 256;
-/// Bytes of them; a ConfigMap may have a megabyte.
-const HISTORY_BYTES: usize = 16 << 20;
-
-/// A kind that is looked up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LookedUpKind {
-    /// `v1` ConfigMap.
-    ConfigMap,
-    /// `v1` Secret, without its data.
-    Secret,
-    /// `v1` PersistentVolumeClaim.
-    Claim,
-    /// `networking.k8s.io/v1` NetworkPolicy.
-    NetworkPolicy,
-    /// A source.
-    Source,
-    /// An image.
-    Image,
-    /// A pull under way.
-    Pull,
-    /// `v1` Namespace.
-    Namespace,
-    /// `v1` Node: this host.
-    Node,
-}
-
-impl LookedUpKind {
-    const ALL: [Self; 9] = [
-        Self::ConfigMap,
-        Self::Secret,
-        Self::Claim,
-        Self::NetworkPolicy,
-        Self::Source,
-        Self::Image,
-        Self::Pull,
-        Self::Namespace,
-        Self::Node,
-    ];
-
-    /// The API group.
-    pub(super) const fn group(self) -> &'static str {
-        match self {
-            Self::ConfigMap | Self::Secret | Self::Claim | Self::Namespace | Self::Node => "",
-            Self::NetworkPolicy => network_policies::GROUP,
-            Self::Source | Self::Image | Self::Pull => OWN_GROUP,
-        }
-    }
-
-    /// The plural with the group, as messages have it.
-    pub(super) const fn qualified(self) -> &'static str {
-        match self {
-            Self::NetworkPolicy => network_policies::QUALIFIED,
-            Self::ConfigMap
-            | Self::Secret
-            | Self::Claim
-            | Self::Source
-            | Self::Image
-            | Self::Pull
-            | Self::Namespace
-            | Self::Node => self.plural(),
-        }
-    }
-
-    /// The plural, as in paths.
-    pub(super) const fn plural(self) -> &'static str {
-        match self {
-            Self::ConfigMap => "configmaps",
-            Self::Secret => "secrets",
-            Self::Claim => "persistentvolumeclaims",
-            Self::NetworkPolicy => network_policies::PLURAL,
-            Self::Source => "sources",
-            Self::Image => "images",
-            Self::Pull => "pulls",
-            Self::Namespace => "namespaces",
-            Self::Node => "nodes",
-        }
-    }
-
-    /// The kind of object of a source; `None` for what is not in a source.
-    const fn object_kind(self) -> Option<ObjectKind> {
-        match self {
-            Self::ConfigMap => Some(ObjectKind::ConfigMap),
-            Self::Secret => Some(ObjectKind::Secret),
-            Self::Claim => Some(ObjectKind::PersistentVolumeClaim),
-            Self::NetworkPolicy => Some(network_policies::OBJECT_KIND),
-            Self::Source | Self::Image | Self::Pull | Self::Namespace | Self::Node => None,
-        }
-    }
-
-    /// The time after which a watch looks again; `None` where changes are announced.
-    const fn interval(self) -> Option<Duration> {
-        match self {
-            Self::ConfigMap | Self::Secret | Self::NetworkPolicy => None,
-            // Their data on disk, and pods that use them.
-            Self::Claim | Self::Image | Self::Namespace => Some(Duration::from_secs(2)),
-            Self::Source | Self::Pull => Some(Duration::from_secs(1)),
-            Self::Node => Some(Duration::from_secs(10)),
-        }
-    }
-}
-
-/// Journal of one kind.
-#[derive(Debug)]
-struct Shelf {
-    journal: Journal<PodKey, PublishedObject>,
-    /// The view that the journal was last made from. Locked while it is made, so that an older view does not replace a newer one.
-    seen: Mutex<Weak<Objects>>,
-}
-
-/// Journals of all kinds that are looked up.
-#[derive(Debug)]
-pub(super) struct LookedUpJournals([Shelf; LookedUpKind::ALL.len()]);
-
-impl LookedUpJournals {
-    /// Empty journals. Versions start after `start`.
-    pub(super) fn new(start: u64) -> Self {
-        let journal = || Journal::new(start, HISTORY).weighing(HISTORY_BYTES, PublishedObject::weight);
-        Self(LookedUpKind::ALL.map(|_| Shelf { journal: journal(), seen: Mutex::default() }))
-    }
-}
 
 /// Objects of one kind.
 #[derive(Debug)]
@@ -209,7 +85,7 @@ impl Collection for LookedUp {
             LookedUpKind::ConfigMap | LookedUpKind::Secret | LookedUpKind::Claim | LookedUpKind::Namespace | LookedUpKind::Node => {
                 "v1"
             }
-            LookedUpKind::NetworkPolicy => network_policies::API_VERSION,
+            LookedUpKind::NetworkPolicy => networking::API_VERSION,
             LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull => OWN_API_VERSION,
         }
     }
@@ -219,7 +95,7 @@ impl Collection for LookedUp {
             LookedUpKind::ConfigMap => "ConfigMap",
             LookedUpKind::Secret => "Secret",
             LookedUpKind::Claim => "PersistentVolumeClaim",
-            LookedUpKind::NetworkPolicy => network_policies::KIND,
+            LookedUpKind::NetworkPolicy => networking::KIND,
             LookedUpKind::Source => "Source",
             LookedUpKind::Image => "Image",
             LookedUpKind::Pull => "Pull",

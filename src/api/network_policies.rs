@@ -1,29 +1,16 @@
 //! NetworkPolicies as they are served. **Pure**.
 
+use super::networking::OBJECT_KIND;
 use super::objects::shown_of;
 use super::published::SOURCE_ANNOTATION;
 use super::show::selector_text;
 use super::table::Column;
 use podstead_pod::SourceId;
-use podstead_pod::objects::{NetworkKind, ObjectKind, Objects};
+use podstead_pod::objects::Objects;
 use serde_json::{Value, json};
-
-/// The API group.
-pub(super) const GROUP: &str = "networking.k8s.io";
-/// The version of it, as objects have it.
-pub(super) const API_VERSION: &str = "networking.k8s.io/v1";
-/// The kind.
-pub(super) const KIND: &str = "NetworkPolicy";
-/// The plural, as in paths.
-pub(super) const PLURAL: &str = "networkpolicies";
-/// The plural with the group, as messages have it.
-pub(super) const QUALIFIED: &str = "networkpolicies.networking.k8s.io";
 
 /// Annotation of a policy that selects pods of one source only, with the name of that source.
 pub const ONLY_PODS_OF_ANNOTATION: &str = "podstead.dev/only-pods-of";
-
-/// The kind among objects of sources.
-pub(super) const OBJECT_KIND: ObjectKind = ObjectKind::Network(NetworkKind::NetworkPolicy);
 
 /// NetworkPolicies as they are shown: those of a restricted source with the annotation.
 pub(super) fn shown(objects: &Objects) -> Vec<Value> {

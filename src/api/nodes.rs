@@ -7,8 +7,6 @@ use jiff::{SignedDuration, Timestamp};
 use podstead_pod::SourceId;
 use podstead_pod::objects::{ObjectKind, ObjectName};
 use serde_json::{Value, json};
-use std::fmt;
-use std::sync::Arc;
 
 /// An unchanged status gets new heartbeats after this, as a kubelet's.
 const HEARTBEAT: SignedDuration = SignedDuration::from_mins(5);
@@ -26,16 +24,6 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::text("Kernel-Version", "Release of the kernel").wide(),
     Column::text("Container-Runtime", "podstead and its version").wide(),
 ];
-
-/// Makes the object of this host's Node, given the one before.
-#[derive(Clone)]
-pub struct NodeView(pub Arc<dyn Fn(&Value) -> Value + Send + Sync>);
-
-impl fmt::Debug for NodeView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("NodeView")
-    }
-}
 
 /// The node as it is shown; `before` is the last one, or null.
 pub(super) fn shown(backend: &Backend, before: &Value) -> Value {

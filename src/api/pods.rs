@@ -1,5 +1,7 @@
 //! Pods as a collection, and the errors for attempts to change them.
 
+use super::Backend;
+use super::access::Attributes;
 use super::collection::Collection;
 use super::failure::ApiFailure;
 use super::published::{PodKey, Published, PublishedPod};
@@ -149,4 +151,15 @@ impl Collection for Pods {
             json!("<none>"),
         ]
     }
+}
+
+/// Reports whether a request is about a pod with access to the host; a pod that does not exist has none.
+pub(super) fn has_host_access(backend: &Backend, attributes: &Attributes<'_>) -> bool {
+    let (Some(namespace), Some(name)) = (attributes.namespace, attributes.name) else { return false };
+    if attributes.resource != "pods" {
+        return false;
+    }
+    let key = PodKey { namespace: namespace.to_owned(), name: name.to_owned() };
+    let pod = backend.published.pods().get(&key);
+    pod.is_some_and(|pod| podstead_store::needs_host_access(&pod.desired.pod, namespace))
 }

@@ -1,7 +1,8 @@
 //! State that the API serves: pods with their status, workloads, and sources. The stages publish here and requests read from here, so that no
 //! request ever waits for the sync loop, nor the sync loop for a request.
 
-use super::looked_up::LookedUpJournals;
+pub use super::key::{ORIGIN_ANNOTATION, PodKey, REVISION_ANNOTATION, SOURCE_ANNOTATION};
+use super::looked_up_journals::LookedUpJournals;
 use super::published_workloads::{PublishedWorkload, PublishedWorkloads};
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -9,7 +10,7 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use podstead_expand::{ShownWorkload, WorkloadSink};
 use podstead_manifest::ObjectKey;
-use podstead_pod::{DesiredPod, PodFullName, PodUid, SourceId};
+use podstead_pod::{DesiredPod, PodUid, SourceId};
 use podstead_status::PodStatusSink;
 use podstead_store::{SourceStatus, SourceStatusSink};
 use podstead_telemetry::journal::Journal;
@@ -18,30 +19,8 @@ use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Annotation with the name of the source that a pod comes from.
-pub const SOURCE_ANNOTATION: &str = "podstead.dev/source";
-/// Annotation with the revision that a pod's content was read from.
-pub const REVISION_ANNOTATION: &str = "podstead.dev/revision";
-/// Annotation with file, line and column where a pod is written.
-pub const ORIGIN_ANNOTATION: &str = "podstead.dev/origin";
-
 /// Changes remembered for watchers. Versions of one pod share their spec, so that one costs about as much as a status.
 const HISTORY: usize = 512;
-
-/// Namespace and name: what the API calls a pod, or another object of one kind, by. Ordered as lists are.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PodKey {
-    /// The namespace.
-    pub namespace: String,
-    /// The name; a pod's with the node suffix.
-    pub name: String,
-}
-
-impl From<&PodFullName> for PodKey {
-    fn from(full_name: &PodFullName) -> Self {
-        Self { namespace: full_name.namespace.clone(), name: full_name.name.clone() }
-    }
-}
 
 /// One version of one pod.
 #[derive(Debug)]
@@ -260,7 +239,7 @@ impl SourceStatusSink for Published {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use podstead_pod::{Origin, Position, Revision};
+    use podstead_pod::{Origin, PodFullName, Position, Revision};
     use podstead_telemetry::journal::ChangeKind;
 
     fn desired(uid: &str, name: &str) -> Arc<DesiredPod> {

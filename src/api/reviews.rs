@@ -2,65 +2,14 @@
 
 use super::access::{Attributes, Caller, Grants, Need, Verb};
 use super::failure::ApiFailure;
+use super::kinds::Review;
 use super::request::is_protobuf;
 use super::respond::{self, Answer};
-use super::{Backend, dispatch, network_policies};
+use super::{Backend, networking, pods};
 use bytes::Bytes;
 use podstead_manifest::protobuf;
-use podstead_manifest::schema::{Struct, table};
 use podstead_settings::Role;
 use serde_json::{Value, json};
-
-/// A kind of review.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Review {
-    /// May I do this?
-    Access,
-    /// Review of the rights in a namespace.
-    Rules,
-    /// Review of the identity.
-    Oneself,
-}
-
-impl Review {
-    /// Its plural.
-    pub(super) const fn plural(self) -> &'static str {
-        match self {
-            Self::Access => "selfsubjectaccessreviews",
-            Self::Rules => "selfsubjectrulesreviews",
-            Self::Oneself => "selfsubjectreviews",
-        }
-    }
-
-    /// Its group.
-    pub(super) const fn group(self) -> &'static str {
-        match self {
-            Self::Access | Self::Rules => "authorization.k8s.io",
-            Self::Oneself => "authentication.k8s.io",
-        }
-    }
-
-    /// The review of that plural in a group.
-    pub(super) fn named(group: &str, plural: &str) -> Option<Self> {
-        [Self::Access, Self::Rules, Self::Oneself].into_iter().find(|review| review.group() == group && review.plural() == plural)
-    }
-
-    const fn kind(self) -> &'static str {
-        match self {
-            Self::Access => "SelfSubjectAccessReview",
-            Self::Rules => "SelfSubjectRulesReview",
-            Self::Oneself => "SelfSubjectReview",
-        }
-    }
-
-    const fn structure(self) -> &'static Struct {
-        match self {
-            Self::Access => &table::SELF_SUBJECT_ACCESS_REVIEW,
-            Self::Rules => &table::SELF_SUBJECT_RULES_REVIEW,
-            Self::Oneself => &table::SELF_SUBJECT_REVIEW,
-        }
-    }
-}
 
 /// Answers a review. `content_type` is that of the body.
 pub(super) fn review(
@@ -116,7 +65,7 @@ fn access_status(backend: &Backend, grants: &Grants, spec: &Value) -> Value {
         name: some("name"),
     };
     let need = match Verb::named(text("verb")) {
-        Some(verb) => Need::of(&attributes(verb), dispatch::has_host_access(backend, &attributes(verb))),
+        Some(verb) => Need::of(&attributes(verb), pods::has_host_access(backend, &attributes(verb))),
         None => Need::Role(Role::Admin),
     };
     match (grants.meet(need, some("namespace")), need) {
@@ -151,7 +100,7 @@ fn rules(grants: &Grants, namespace: &str) -> Value {
         Some(Role::View) => vec![rule(&reading, &["*"], &["*"])],
         Some(Role::Edit) => vec![
             rule(&reading, &["*"], &["*"]),
-            rule(&["create", "update", "patch", "delete"], &["", "apps", "batch", network_policies::GROUP], &objects),
+            rule(&["create", "update", "patch", "delete"], &["", "apps", "batch", networking::GROUP], &objects),
             rule(&["create"], &[""], &["pods/exec", "pods/attach", "pods/portforward"]),
             rule(&["create"], &[crate::route::OWN_GROUP], &["sources/sync", "cronjobs/run"]),
         ],

@@ -1,12 +1,8 @@
 //! From a path to what it asks for. **Pure**.
 
-use super::control::PodOrder;
-use super::looked_up::LookedUpKind;
-use super::metrics::Page;
-use super::network_policies;
+use super::kinds::{LookedUpKind, Page, PodOrder, Review, ServedKind};
+use super::networking;
 use super::resource::WorkloadResource;
-use super::reviews::Review;
-use super::services::ServedKind;
 use podstead_workload::object::WorkloadKind;
 
 /// Resource that a path refers to.
@@ -238,8 +234,8 @@ impl Route {
             ["apis", "metrics.k8s.io", "v1beta1", rest @ ..] => Self::metrics(rest),
             ["apis", "discovery.k8s.io"] => Some(Self::DiscoveryGroup),
             ["apis", "discovery.k8s.io", "v1", rest @ ..] => Self::served(ServedKind::EndpointSlice, "endpointslices", rest),
-            ["apis", network_policies::GROUP] => Some(Self::NetworkingGroup),
-            ["apis", network_policies::GROUP, "v1", rest @ ..] => Self::network_policies(rest),
+            ["apis", networking::GROUP] => Some(Self::NetworkingGroup),
+            ["apis", networking::GROUP, "v1", rest @ ..] => Self::network_policies(rest),
             ["apis", group @ ("authorization.k8s.io" | "authentication.k8s.io"), version, plural] => {
                 let version = ["v1", "v1beta1"].into_iter().find(|known| known == version)?;
                 Review::named(group, plural).map(|review| Self::Review(review, version))
@@ -281,9 +277,9 @@ impl Route {
         let kind = LookedUpKind::NetworkPolicy;
         match *segments {
             [] => Some(Self::NetworkingResources),
-            [network_policies::PLURAL] => Some(Self::Objects(kind, None)),
-            ["namespaces", namespace, network_policies::PLURAL] => Some(Self::Objects(kind, Some(namespace.to_owned()))),
-            ["namespaces", namespace, network_policies::PLURAL, name] => {
+            [networking::PLURAL] => Some(Self::Objects(kind, None)),
+            ["namespaces", namespace, networking::PLURAL] => Some(Self::Objects(kind, Some(namespace.to_owned()))),
+            ["namespaces", namespace, networking::PLURAL, name] => {
                 Some(Self::Object(kind, PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
             }
             _ => None,

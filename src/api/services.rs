@@ -2,6 +2,7 @@
 
 use super::collection::Collection;
 use super::failure::ApiFailure;
+use super::kinds::ServedKind;
 use super::published::{PodKey, SOURCE_ANNOTATION};
 use super::published_objects::{PublishedObject, Replacement};
 use super::route::PodPath;
@@ -32,33 +33,6 @@ pub struct Shown {
     pub slices: Vec<EndpointSlice>,
     /// The source that it comes from.
     pub source: SourceId,
-}
-
-/// One of the two kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ServedKind {
-    /// `v1` Service.
-    Service,
-    /// `discovery.k8s.io/v1` EndpointSlice.
-    EndpointSlice,
-}
-
-impl ServedKind {
-    /// The API group.
-    pub(super) const fn group(self) -> &'static str {
-        match self {
-            Self::Service => "",
-            Self::EndpointSlice => "discovery.k8s.io",
-        }
-    }
-
-    /// The plural, as in paths.
-    pub(super) const fn plural(self) -> &'static str {
-        match self {
-            Self::Service => "services",
-            Self::EndpointSlice => "endpointslices",
-        }
-    }
 }
 
 /// The Services that are served, their EndpointSlices, and what packet rules count.

@@ -9,6 +9,7 @@ mod cursor;
 mod files;
 mod follow;
 mod joiner;
+mod options;
 
 use super::Backend;
 use super::failure::ApiFailure;
@@ -18,59 +19,14 @@ use super::respond::{self, Answer};
 use bytes::Bytes;
 use cursor::{LogCursor, Step};
 use follow::Follower;
-use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ContainerStatus;
+pub use options::LogOptions;
+use options::Run;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Annotation of kubectl with the default container.
 const DEFAULT_CONTAINER_ANNOTATION: &str = "kubectl.kubernetes.io/default-container";
-
-/// Selection and format of log lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LogOptions {
-    /// Wait for more until the container has ended.
-    pub follow: bool,
-    /// The run before the newest one.
-    pub previous: bool,
-    /// Each line begins with its time.
-    pub timestamps: bool,
-    /// Only lines from then on.
-    pub since: Option<Timestamp>,
-    /// Only lines up to then.
-    pub until: Option<Timestamp>,
-    /// Only so many lines before the present end.
-    pub tail: Option<u64>,
-    /// Only so many bytes of output.
-    pub limit: Option<u64>,
-}
-
-impl LogOptions {
-    fn parse(query: &Query, now: Timestamp) -> Result<Self, ApiFailure> {
-        let since_seconds = query.number::<i64>("sinceSeconds", "a number of seconds")?;
-        let since_time = query.number::<Timestamp>("sinceTime", "an RFC 3339 time")?;
-        let since = match (since_seconds, since_time) {
-            (Some(_), Some(_)) => return Err(ApiFailure::bad_request("at most one of sinceSeconds and sinceTime may be given")),
-            (Some(seconds), None) if seconds < 1 => return Err(ApiFailure::bad_request("sinceSeconds must be greater than 0")),
-            (Some(seconds), None) => Some(now.checked_sub(SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MIN)),
-            (None, time) => time,
-        };
-        let until = query.number::<Timestamp>("untilTime", "an RFC 3339 time")?;
-        let tail = query.number("tailLines", "a number of lines")?;
-        if until.is_some() && tail.is_some() {
-            return Err(ApiFailure::bad_request("at most one of untilTime and tailLines may be given"));
-        }
-        Ok(Self {
-            follow: query.flag("follow")?,
-            previous: query.flag("previous")?,
-            timestamps: query.flag("timestamps")?,
-            since,
-            until,
-            tail,
-            limit: query.number("limitBytes", "a number of bytes")?,
-        })
-    }
-}
 
 /// Copies the log of a run whose live file is `path`, without a daemon: what is there now, as the API would answer it.
 pub fn copy(path: &Path, options: &LogOptions, out: &mut impl Write) -> io::Result<()> {
@@ -147,14 +103,6 @@ impl LogStream {
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
-}
-
-/// One run of a container.
-#[derive(Clone, Debug)]
-struct Run {
-    path: PathBuf,
-    /// The run's container id, when the runtime still knows it.
-    id: Option<podstead_pod::ContainerId>,
 }
 
 /// Finds the log of the newest run, or of the one before it.

@@ -19,6 +19,7 @@ pub use doors::serve_monitoring;
 
 use super::Backend;
 use super::failure::ApiFailure;
+use super::kinds::Page;
 use super::respond::{self, Answer};
 use k8s_openapi::api::core::v1::Pod;
 use podstead_pod::SourceId;
@@ -27,19 +28,6 @@ use podstead_workload::object::WorkloadKind;
 use serde_json::Value;
 use std::sync::Arc;
 use usage::Snapshot;
-
-/// A page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Page {
-    /// `/metrics`.
-    Own,
-    /// `/metrics/resource`.
-    Resource,
-    /// `/metrics/cadvisor`.
-    Cadvisor,
-    /// `/stats/summary`.
-    Summary,
-}
 
 /// Answers with a page.
 pub(super) async fn page(backend: &Backend, page: Page) -> Answer {

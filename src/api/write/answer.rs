@@ -2,15 +2,15 @@
 
 use super::plan::{Outcome, Planned};
 use super::target::{Part, Target};
-use super::{code, deleted};
 use crate::Backend;
-use crate::dispatch::read;
 use crate::failure::ApiFailure;
 use crate::published::{ORIGIN_ANNOTATION, REVISION_ANNOTATION, SOURCE_ANNOTATION};
+use crate::read::read;
 use crate::request::Query;
 use crate::respond::{self, Answer};
 use crate::route::Route;
 use http_body_util::BodyExt as _;
+use hyper::StatusCode;
 use hyper::header::{HeaderValue, WARNING};
 use podstead_manifest::change::carried;
 use serde_json::{Value, json};
@@ -130,4 +130,22 @@ pub(super) fn modified(target: &Target, name: &str) -> ApiFailure {
         target.plural
     );
     ApiFailure::conflict(message).about(target.plural, name)
+}
+
+/// The answer of a deletion. Clients wait until the object is gone, or has another UID than the one told.
+pub(super) fn deleted(target: &Target, name: &str, shown: Option<&Value>) -> Answer {
+    let (kind, group) = target.plural.split_once('.').unwrap_or((target.plural, ""));
+    let mut details = json!({"name": name, "kind": kind, "group": group});
+    if let Some(uid) = shown.and_then(|shown| shown["metadata"]["uid"].as_str()) {
+        details["uid"] = json!(uid);
+    }
+    respond::json(&json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}))
+}
+
+/// The status code of a success.
+pub(super) fn code(outcome: Outcome) -> StatusCode {
+    match outcome {
+        Outcome::Created => StatusCode::CREATED,
+        Outcome::Changed | Outcome::Deleted => StatusCode::OK,
+    }
 }

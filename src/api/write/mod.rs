@@ -12,53 +12,35 @@ mod namespaces;
 mod plan;
 mod request;
 mod target;
+mod writable;
 
 pub(super) use applied::{applied, with_applied};
 
-use super::Backend;
 use super::access::Caller;
 use super::delete_options::DeleteOptions;
 use super::failure::ApiFailure;
 use super::request::{Query, read_body_up_to};
-use super::respond::{self, Answer};
+use super::respond::Answer;
 use super::route::{PodPath, Route};
-use super::{control, pods::Pods, workloads::Workloads};
+use super::{Backend, control, pods::Pods, workloads::Workloads};
+use answer::deleted;
 use files::Files;
 use hyper::body::Incoming;
-use hyper::{Method, Request, StatusCode, header};
-use plan::{Intent, Outcome, Planned};
+use hyper::{Method, Request, header};
+use plan::{Intent, Planned};
 use podstead_artifact::CommitSummary;
-use podstead_pod::{DEFAULT_NAMESPACE, SourceId};
-use podstead_store::CheckContext;
+use podstead_pod::DEFAULT_NAMESPACE;
 use request::{Change, Options};
-use serde_json::{Value, json};
-use std::path::PathBuf;
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use target::Target;
-use tokio::sync::Mutex;
+pub use writable::Writable;
 
 /// Largest body: that of an API server.
 const MAX_BODY_BYTES: usize = 3 << 20;
 /// Time limit for the source to accept what was written.
 const ACCEPTANCE: Duration = Duration::from_secs(5);
-
-/// The source that clients may write to.
-#[derive(Debug)]
-pub struct Writable {
-    source: SourceId,
-    directory: PathBuf,
-    check: CheckContext,
-    /// Held by the request that writes.
-    turn: Mutex<()>,
-}
-
-impl Writable {
-    /// The source of this name, whose files are in `directory` and are checked with `check`.
-    pub fn new(source: SourceId, directory: PathBuf, check: CheckContext) -> Self {
-        Self { source, directory, check, turn: Mutex::default() }
-    }
-}
 
 /// Reports whether a request is one that a writable source could carry out.
 pub(super) fn is_write(route: &Route, method: &Method) -> bool {
@@ -235,23 +217,5 @@ async fn end_pod(backend: &Backend, target: &Target, name: &str, shown: Option<&
         && shown.is_some_and(|shown| shown["metadata"]["uid"] == pod.desired.uid.as_str())
     {
         control::hasten(backend, &pod, options).await;
-    }
-}
-
-/// The answer of a deletion. Clients wait until the object is gone, or has another UID than the one told.
-fn deleted(target: &Target, name: &str, shown: Option<&Value>) -> Answer {
-    let (kind, group) = target.plural.split_once('.').unwrap_or((target.plural, ""));
-    let mut details = json!({"name": name, "kind": kind, "group": group});
-    if let Some(uid) = shown.and_then(|shown| shown["metadata"]["uid"].as_str()) {
-        details["uid"] = json!(uid);
-    }
-    respond::json(&json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}))
-}
-
-/// The status code of a success.
-fn code(outcome: Outcome) -> StatusCode {
-    match outcome {
-        Outcome::Created => StatusCode::CREATED,
-        Outcome::Changed | Outcome::Deleted => StatusCode::OK,
     }
 }

@@ -1,10 +1,10 @@
 //! The object or collection that a request writes to. **Pure**.
 
-use crate::looked_up::LookedUpKind;
-use crate::network_policies;
+use crate::kinds::LookedUpKind;
+use crate::kinds::ServedKind;
+use crate::networking;
 use crate::resource::workload_resource;
 use crate::route::{PodPath, Route};
-use crate::services::ServedKind;
 use podstead_manifest::ObjectKey;
 
 /// The part of an object that is written.
@@ -111,7 +111,7 @@ const fn listed(kind: LookedUpKind) -> Option<(&'static str, &'static str)> {
     match kind {
         LookedUpKind::ConfigMap => Some(("ConfigMap", "v1")),
         LookedUpKind::Secret => Some(("Secret", "v1")),
-        LookedUpKind::NetworkPolicy => Some((network_policies::KIND, network_policies::API_VERSION)),
+        LookedUpKind::NetworkPolicy => Some((networking::KIND, networking::API_VERSION)),
         LookedUpKind::Claim | LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull => None,
         LookedUpKind::Namespace | LookedUpKind::Node => None,
     }

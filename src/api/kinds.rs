@@ -1,0 +1,225 @@
+//! Kinds and commands that paths name. **Pure**.
+
+use super::networking;
+use super::route::OWN_GROUP;
+use podstead_manifest::schema::{Struct, table};
+use podstead_pod::objects::ObjectKind;
+use std::time::Duration;
+
+/// A kind that is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LookedUpKind {
+    /// `v1` ConfigMap.
+    ConfigMap,
+    /// `v1` Secret, without its data.
+    Secret,
+    /// `v1` PersistentVolumeClaim.
+    Claim,
+    /// `networking.k8s.io/v1` NetworkPolicy.
+    NetworkPolicy,
+    /// A source.
+    Source,
+    /// An image.
+    Image,
+    /// A pull under way.
+    Pull,
+    /// `v1` Namespace.
+    Namespace,
+    /// `v1` Node: this host.
+    Node,
+}
+
+impl LookedUpKind {
+    pub(super) const ALL: [Self; 9] = [
+        Self::ConfigMap,
+        Self::Secret,
+        Self::Claim,
+        Self::NetworkPolicy,
+        Self::Source,
+        Self::Image,
+        Self::Pull,
+        Self::Namespace,
+        Self::Node,
+    ];
+
+    /// The API group.
+    pub(super) const fn group(self) -> &'static str {
+        match self {
+            Self::ConfigMap | Self::Secret | Self::Claim | Self::Namespace | Self::Node => "",
+            Self::NetworkPolicy => networking::GROUP,
+            Self::Source | Self::Image | Self::Pull => OWN_GROUP,
+        }
+    }
+
+    /// The plural with the group, as messages have it.
+    pub(super) const fn qualified(self) -> &'static str {
+        match self {
+            Self::NetworkPolicy => networking::QUALIFIED,
+            Self::ConfigMap
+            | Self::Secret
+            | Self::Claim
+            | Self::Source
+            | Self::Image
+            | Self::Pull
+            | Self::Namespace
+            | Self::Node => self.plural(),
+        }
+    }
+
+    /// The plural, as in paths.
+    pub(super) const fn plural(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "configmaps",
+            Self::Secret => "secrets",
+            Self::Claim => "persistentvolumeclaims",
+            Self::NetworkPolicy => networking::PLURAL,
+            Self::Source => "sources",
+            Self::Image => "images",
+            Self::Pull => "pulls",
+            Self::Namespace => "namespaces",
+            Self::Node => "nodes",
+        }
+    }
+
+    /// The kind of object of a source; `None` for what is not in a source.
+    pub(super) const fn object_kind(self) -> Option<ObjectKind> {
+        match self {
+            Self::ConfigMap => Some(ObjectKind::ConfigMap),
+            Self::Secret => Some(ObjectKind::Secret),
+            Self::Claim => Some(ObjectKind::PersistentVolumeClaim),
+            Self::NetworkPolicy => Some(networking::OBJECT_KIND),
+            Self::Source | Self::Image | Self::Pull | Self::Namespace | Self::Node => None,
+        }
+    }
+
+    /// The time after which a watch looks again; `None` where changes are announced.
+    pub(super) const fn interval(self) -> Option<Duration> {
+        match self {
+            Self::ConfigMap | Self::Secret | Self::NetworkPolicy => None,
+            // Their data on disk, and pods that use them.
+            Self::Claim | Self::Image | Self::Namespace => Some(Duration::from_secs(2)),
+            Self::Source | Self::Pull => Some(Duration::from_secs(1)),
+            Self::Node => Some(Duration::from_secs(10)),
+        }
+    }
+}
+
+/// One of the two kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ServedKind {
+    /// `v1` Service.
+    Service,
+    /// `discovery.k8s.io/v1` EndpointSlice.
+    EndpointSlice,
+}
+
+impl ServedKind {
+    /// The API group.
+    pub(super) const fn group(self) -> &'static str {
+        match self {
+            Self::Service => "",
+            Self::EndpointSlice => "discovery.k8s.io",
+        }
+    }
+
+    /// The plural, as in paths.
+    pub(super) const fn plural(self) -> &'static str {
+        match self {
+            Self::Service => "services",
+            Self::EndpointSlice => "endpointslices",
+        }
+    }
+}
+
+/// A kind of review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Review {
+    /// May I do this?
+    Access,
+    /// Review of the rights in a namespace.
+    Rules,
+    /// Review of the identity.
+    Oneself,
+}
+
+impl Review {
+    /// Its plural.
+    pub(super) const fn plural(self) -> &'static str {
+        match self {
+            Self::Access => "selfsubjectaccessreviews",
+            Self::Rules => "selfsubjectrulesreviews",
+            Self::Oneself => "selfsubjectreviews",
+        }
+    }
+
+    /// Its group.
+    pub(super) const fn group(self) -> &'static str {
+        match self {
+            Self::Access | Self::Rules => "authorization.k8s.io",
+            Self::Oneself => "authentication.k8s.io",
+        }
+    }
+
+    /// The review of that plural in a group.
+    pub(super) fn named(group: &str, plural: &str) -> Option<Self> {
+        [Self::Access, Self::Rules, Self::Oneself].into_iter().find(|review| review.group() == group && review.plural() == plural)
+    }
+
+    pub(super) const fn kind(self) -> &'static str {
+        match self {
+            Self::Access => "SelfSubjectAccessReview",
+            Self::Rules => "SelfSubjectRulesReview",
+            Self::Oneself => "SelfSubjectReview",
+        }
+    }
+
+    pub(super) const fn structure(self) -> &'static Struct {
+        match self {
+            Self::Access => &table::SELF_SUBJECT_ACCESS_REVIEW,
+            Self::Rules => &table::SELF_SUBJECT_RULES_REVIEW,
+            Self::Oneself => &table::SELF_SUBJECT_REVIEW,
+        }
+    }
+}
+
+/// An order in a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PodOrder {
+    Stop,
+    Start,
+    Restart,
+}
+
+impl PodOrder {
+    /// The order of this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        match name {
+            "stop" => Some(Self::Stop),
+            "start" => Some(Self::Start),
+            "restart" => Some(Self::Restart),
+            _ => None,
+        }
+    }
+
+    /// Its name, as in paths.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Start => "start",
+            Self::Restart => "restart",
+        }
+    }
+}
+
+/// A page of metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Page {
+    /// `/metrics`.
+    Own,
+    /// `/metrics/resource`.
+    Resource,
+    /// `/metrics/cadvisor`.
+    Cadvisor,
+    /// `/stats/summary`.
+    Summary,
+}
