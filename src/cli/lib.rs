@@ -12,8 +12,10 @@ mod daemon;
 mod describe;
 mod diff;
 mod doctor;
+mod exit;
 mod fold;
 mod get;
+mod global;
 mod help;
 mod history;
 mod image;
@@ -57,15 +59,11 @@ mod workloads;
 
 use context::Context;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand};
+use exit::{EXIT_FAILED, EXIT_UNUSABLE, is_unreachable};
+use global::{ColorChoice, Global};
 use std::io::{ErrorKind, Write};
-use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// The command failed, or its answer is no.
-const EXIT_FAILED: u8 = 1;
-/// The command was not understood, or the daemon could not be asked.
-const EXIT_UNUSABLE: u8 = 2;
 
 /// Runs Kubernetes Pod manifests on this host, without a cluster.
 #[derive(Debug, Parser)]
@@ -76,31 +74,6 @@ struct Cli {
     /// Subcommand [default: status]
     #[command(subcommand)]
     command: Option<Command>,
-}
-
-/// Options that every subcommand takes.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Global options")]
-struct Global {
-    /// Path of the configuration file
-    #[arg(long, global = true, value_name = "PATH", env = "PODSTEAD_CONFIG", hide_env_values = true)]
-    #[arg(default_value = podstead_config::DEFAULT_PATH)]
-    config: PathBuf,
-    /// Path of the API socket of the daemon [default: podstead.sock in the configured run directory]
-    #[arg(long, global = true, value_name = "PATH", env = "PODSTEAD_SOCKET", hide_env_values = true)]
-    socket: Option<PathBuf>,
-    /// When to colour the output; auto: if it is a terminal, NO_COLOR is not set and TERM is not dumb
-    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto)]
-    color: ColorChoice,
-}
-
-/// `--color`.
-// Not documented one by one: that would be a paragraph in every help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ColorChoice {
-    Auto,
-    Always,
-    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -254,19 +227,6 @@ pub fn main() -> ExitCode {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe))
-}
-
-fn is_unreachable(error: &anyhow::Error) -> bool {
-    let is = |error: &client::ClientError| matches!(error, client::ClientError::Unreachable(_));
-    error.chain().any(|cause| {
-        let direct = cause.downcast_ref::<client::ClientError>();
-        let of_pod = cause.downcast_ref::<pods::FindPodError>().and_then(|error| match error {
-            pods::FindPodError::Client(error) => Some(error),
-            pods::FindPodError::Name(_) => None,
-        });
-        let of_workload = cause.downcast_ref::<workloads::FindWorkloadError>().and_then(workloads::FindWorkloadError::client);
-        [direct, of_pod, of_workload].into_iter().flatten().any(is)
-    })
 }
 
 fn report(error: &anyhow::Error) {

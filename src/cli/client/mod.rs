@@ -25,6 +25,8 @@ pub(super) const OWN: &str = "/apis/podstead.dev/v1alpha1";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
 /// Asks one daemon; every request has a connection of its own.
+///
+/// One type because all requests share connection, credentials and time limits; kinds of connections have files of their own.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     socket: PathBuf,

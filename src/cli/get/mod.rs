@@ -4,6 +4,7 @@ mod claims;
 mod events;
 mod images;
 mod listed;
+mod output_args;
 mod pods;
 mod rows;
 mod server_table;
@@ -17,9 +18,9 @@ pub(super) use sources::short_revision;
 
 use super::Context;
 use super::object_type::ObjectType;
-use super::output::{ObjectWriter, OutputFormat};
 use clap::{Args, Subcommand};
 use listed::TypeArgs;
+pub(super) use output_args::OutputArgs;
 use podstead_workload::object::WorkloadKind;
 use std::process::ExitCode;
 
@@ -94,24 +95,6 @@ enum Kind {
     /// Images on this host
     #[command(visible_alias = "image")]
     Images(images::ImagesArgs),
-}
-
-/// `-o`.
-#[derive(Clone, Debug, Args)]
-pub(super) struct OutputArgs {
-    /// Output format
-    #[arg(short, long, default_value = "table")]
-    pub(super) output: OutputFormat,
-    /// Do not print the headings
-    #[arg(long)]
-    pub(super) no_headers: bool,
-}
-
-impl OutputArgs {
-    /// Writes what is no table.
-    pub(super) fn writer(&self) -> ObjectWriter {
-        ObjectWriter::new(&self.output, !self.no_headers)
-    }
 }
 
 pub(super) fn run(args: &GetArgs, context: &Context) -> anyhow::Result<ExitCode> {

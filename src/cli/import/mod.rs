@@ -9,6 +9,7 @@ mod docker_run;
 mod manifests;
 mod model;
 mod quadlet;
+mod text;
 mod words;
 
 use crate::Context;
@@ -16,12 +17,10 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use model::Project;
 use std::fs;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// Largest file that is read.
-const MAX_BYTES: u64 = 1 << 20;
+use text::{MAX_BYTES, read_text};
 
 /// Arguments.
 #[derive(Debug, Args)]
@@ -108,13 +107,4 @@ fn write(project: &Project, output: &OutputArgs) -> anyhow::Result<()> {
         writeln!(io::stdout(), "{}", path.display())?;
     }
     Ok(())
-}
-
-/// Reads a text file of limited size.
-fn read_text(path: &Path) -> anyhow::Result<String> {
-    let mut text = String::new();
-    let file = fs::File::open(path).with_context(|| format!("open {}", path.display()))?;
-    file.take(MAX_BYTES + 1).read_to_string(&mut text).with_context(|| format!("read {}", path.display()))?;
-    anyhow::ensure!(text.len() as u64 <= MAX_BYTES, "{} is larger than 1 MiB", path.display());
-    Ok(text)
 }

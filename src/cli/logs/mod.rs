@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 const QUEUE: usize = 16;
 
 /// Arguments.
+// One type because it mirrors the options of `kubectl logs`.
 #[derive(Debug, Args)]
 pub(super) struct LogsArgs {
     /// Pods, of which the "-<node>" suffix may be omitted; or workloads and Services, such as deploy/web
