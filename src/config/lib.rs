@@ -38,6 +38,8 @@ use std::time::Duration;
 pub const DEFAULT_PATH: &str = "/etc/podstead/config.yaml";
 
 /// The daemon's configuration, resolved and valid.
+///
+/// One type because it mirrors the configuration file, and a new configuration takes the place of the old one as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Name of this host in Kubernetes' sense.

@@ -24,6 +24,7 @@ pub(super) const API_VERSION: &str = "podstead.dev/v1alpha1";
 pub(super) const KIND: &str = "Config";
 
 /// `config.yaml`. Every field may be missing; its default is what [`Config`] has then.
+// One type because it mirrors the configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenConfig {

@@ -88,6 +88,8 @@ pub enum ContainerState {
 }
 
 /// A container as observed.
+///
+/// One type because it is the record of a container on disk and in the protocol of the shim: older versions read the same fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerStatus {
     /// Identity of this run.

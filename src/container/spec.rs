@@ -1,11 +1,11 @@
 //! Specs of sandboxes and containers: input of a `Runtime`, and of the shim.
 
 use crate::ProcessUser;
+use crate::ResolvedImage;
 pub use podstead_pod::containers::ContainerKind;
 pub use podstead_pod::resources::{CgroupResources, ContainerResources, DeclaredAmounts, QosClass};
 pub use podstead_pod::security::{PodNamespaces, SeccompProfile, Security};
 
-use crate::ResolvedImage;
 use podstead_pod::{ContainerId, ContainerName, PodFullName, PodUid};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -90,6 +90,8 @@ pub enum Propagation {
 
 /// One container, everything resolved: the runtime decides nothing about it. Arguments and environment may hold secrets: the spec is
 /// written below the run directory only.
+///
+/// One type because it is plain data of one request in the protocol of the shim, and mirrors a container of a Pod.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContainerSpec {
     /// The pod.

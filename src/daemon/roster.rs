@@ -39,6 +39,8 @@ use tokio_util::sync::CancellationToken;
 const LOOK: Duration = Duration::from_secs(60);
 
 /// Handles of the other stages.
+///
+/// One type because it is the list of arguments of one task, which the assembly fills in once.
 #[derive(Debug)]
 pub(super) struct RosterLinks {
     /// Channel for reports of sources.

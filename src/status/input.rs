@@ -59,6 +59,8 @@ pub enum Resize {
 }
 
 /// Everything that [`super::pod_status`] looks at.
+///
+/// One type because it is the whole input of one pure function: what is not in it cannot change the status.
 #[derive(Debug)]
 pub struct StatusInput<'a> {
     /// The desired state of the pod.

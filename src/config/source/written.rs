@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// One entry of `sources`: a name and exactly one kind of place.
+// One type because it mirrors `sources[]` of the configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenSource {
@@ -115,6 +116,7 @@ pub struct WrittenHttp {
 }
 
 /// `sources[].git`.
+// One type because it mirrors `sources[].git` of the configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenGit {

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 /// All cgroups of one podstead: the hierarchies of this host and the top of the tree in them.
 ///
 /// Groups are named by their absolute path in the tree, e.g. `/podstead.slice/burstable/pod<uid>`.
+///
+/// One type because all operations share the hierarchies of the host; each operation has a file of its own.
 #[derive(Clone, Debug)]
 pub struct Cgroups {
     pub(super) hierarchies: Hierarchies,

@@ -7,6 +7,8 @@ use crate::kernel::{HostDevice, KernelFacts};
 use std::path::PathBuf;
 
 /// Environment of a container, as far as its spec depends on it.
+///
+/// One type because it is the whole input of [`oci_spec`](super::oci_spec) beside the container: the same view gives the same spec.
 #[derive(Clone, Debug)]
 pub struct SandboxView {
     /// Namespaces of the host that the pod uses.

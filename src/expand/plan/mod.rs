@@ -58,6 +58,8 @@ struct Existing {
 }
 
 /// The state.
+///
+/// One type because a decision on one workload depends on all others: names and pods must not be given twice.
 #[derive(Debug)]
 pub struct Expander {
     sharing: Sharing,
