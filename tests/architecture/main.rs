@@ -5,9 +5,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot read the source has to fail")]
 
 mod cases;
+mod circles;
 mod cited_rules;
 mod source_tree;
 mod threat_model;
+mod types;
 mod workspace;
 
 use source_tree::{SourceFile, source_files};
@@ -50,6 +52,7 @@ const PURE: &[&str] = &[
     "network/builtin/ranges",
     "network/builtin/rules",
     "network/builtin/ruleset",
+    "network/builtin/sets",
     "network/builtin/services/elements",
     "network/builtin/services/table",
     "upstream/plan",
@@ -101,6 +104,9 @@ const TABLES: &[&str] =
 
 /// Words that say nothing about what a file holds.
 const BANNED_FILE_NAMES: &[&str] = &["util", "utils", "helper_functions", "helpers", "common", "misc", "manager", "data", "info"];
+
+/// Words that begin a question; documentation begins with a noun phrase or a verb.
+const QUESTIONS: &[&str] = &["What", "Whether", "Whose", "How", "Where", "Who"];
 
 fn report(problems: Vec<String>) {
     assert!(problems.is_empty(), "{} problem(s):\n  {}", problems.len(), problems.join("\n  "));
@@ -189,4 +195,24 @@ fn the_product_leaves_no_work_for_later_in_its_comments() {
         }
     }
     report(problems);
+}
+
+#[test]
+fn documentation_hardly_ever_begins_with_a_question() {
+    let (mut all, mut questions) = (0, Vec::new());
+    for file in source_files() {
+        let mut is_documented = false;
+        for (index, line) in file.text.lines().enumerate() {
+            let text = line.trim_start().strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+            if let Some(text) = text.filter(|_| !is_documented) {
+                all += 1;
+                let first = text.trim_start().split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default();
+                if QUESTIONS.contains(&first) {
+                    questions.push(format!("{}:{}:{text}", file.path, index + 1));
+                }
+            }
+            is_documented = text.is_some();
+        }
+    }
+    assert!(questions.len() * 100 < all, "{} of {all}, which is 1 % or more:\n  {}", questions.len(), questions.join("\n  "));
 }

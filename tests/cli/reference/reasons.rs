@@ -321,7 +321,7 @@ fn reasons_of_workloads() -> BTreeSet<String> {
         reasons.extend(written.map(str::to_owned));
     }
     for (file, function) in
-        [("cron/event.rs", "fn reason(&self)"), ("job/verdict.rs", "impl FailureReason"), ("failure.rs", "pub fn failure(")]
+        [("cron/event.rs", "fn reason(&self)"), ("job/outcome.rs", "impl FailureReason"), ("failure.rs", "pub fn failure(")]
     {
         let text = std::fs::read_to_string(root().join("src/workload").join(file)).unwrap();
         let (_, after) = text.split_once(function).unwrap_or_else(|| panic!("{file} has no {function}"));
