@@ -24,7 +24,7 @@ pub struct NetworkLinks {
     pub config: NetworkConfig,
     /// Receiver of events about collisions and the like.
     pub events: Arc<dyn EventRecorder>,
-    /// The port of the resolver at [`super::GATEWAYS`], which pods ask at port 53; `None` without a resolver.
+    /// The port of the resolver at [`crate::GATEWAYS`], which pods ask at port 53; `None` without a resolver.
     pub dns_port: Option<u16>,
     /// Pods that need a turn. Unbounded: one entry per removed interface.
     pub pokes: mpsc::UnboundedSender<PodUid>,

@@ -3,7 +3,7 @@
 use crate::explain::explain;
 use crate::helper_job::Stage;
 
-/// Reason why the job was not done; becomes a [`HelperMessage::Failed`].
+/// Reason why the job was not done; becomes a [`HelperMessage::Failed`](crate::helper_job::HelperMessage::Failed).
 #[derive(Debug)]
 pub(in super::super) struct Failure {
     pub(super) stage: Stage,
