@@ -12,7 +12,7 @@ use podstead_expand::ExpandHandle;
 use podstead_mux::ObjectView;
 use podstead_pod::NodeName;
 use podstead_runtime::{ImageService, Runtime};
-use podstead_settings::ConfigStanding;
+use podstead_settings::{ConfigStanding, HookStanding};
 use podstead_status::UpstreamStatus;
 use podstead_store::SourceControl;
 use podstead_sys::layout::Paths;
@@ -48,6 +48,8 @@ pub struct Backend {
     pub node_view: NodeView,
     /// The configuration in force.
     pub config: watch::Receiver<ConfigStanding>,
+    /// Deliveries of the hooks of `notify`.
+    pub hooks: watch::Receiver<Vec<HookStanding>>,
     /// For letting a source look now.
     pub wakers: Wakers,
     /// For pruning a source.

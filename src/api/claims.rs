@@ -189,7 +189,7 @@ impl Shown {
     }
 
     fn object(&self, claim: &ClaimName, known: &Known<'_>) -> Value {
-        let ClaimTerms { access_modes, capacity, reclaim_policy } = known.terms();
+        let ClaimTerms { access_modes, capacity, reclaim_policy, device: _ } = known.terms();
         let mut value = match known.held.map(|held| &held.object) {
             Some(Object::PersistentVolumeClaim(object)) => json!(object),
             Some(Object::ConfigMap(_) | Object::Secret(_) | Object::Network(_)) | None => json!({

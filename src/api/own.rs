@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use podstead_artifact::wake::LookTimes;
 use podstead_manifest::Problem;
 use podstead_pod::{Severity, SourceId};
-use podstead_settings::ConfigStanding;
+use podstead_settings::{ConfigStanding, HookStanding};
 use podstead_status::UpstreamStatus;
 use podstead_store::history::Hold;
 use podstead_store::{PruneError, SourceStatus};
@@ -45,6 +45,9 @@ pub struct DaemonObject {
     /// Fields of the configuration file that count at its next start only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs_restart_for: Vec<String>,
+    /// Deliveries of the hooks of `notify`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookStanding>,
     /// Status of the connection to the cluster, if one is configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<UpstreamStatus>,
@@ -256,6 +259,7 @@ pub(super) fn daemon(backend: &Backend) -> Answer {
             logs: backend.paths.logs.clone(),
         }),
         waiting_for_sources: waiting_for(backend),
+        hooks: backend.hooks.borrow().clone(),
         upstream: backend.upstream.as_ref().map(|upstream| upstream.borrow().clone()),
     })
 }

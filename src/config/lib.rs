@@ -10,6 +10,7 @@ pub mod notify;
 pub mod reload;
 mod resolve;
 mod source;
+mod template;
 mod variables;
 mod written;
 

@@ -1,7 +1,7 @@
 //! States of sandboxes and containers as a `Runtime` observes them, and their events.
 
 use super::ProcessUser;
-use super::spec::{ContainerKind, ContainerResources, ContainerSpec, SandboxSpec};
+use super::spec::{ContainerKind, ContainerResources, ContainerSpec, GivenDevice, SandboxSpec};
 use crate::reference::Reference;
 use jiff::Timestamp;
 use podstead_pod::{ContainerId, ContainerName, PodUid};
@@ -46,6 +46,8 @@ pub struct ObservedPod {
     pub containers: Vec<ContainerStatus>,
     /// Recorded resources of living containers, where known.
     pub given: BTreeMap<ContainerId, ContainerResources>,
+    /// Devices of containers that may be unplugged, as far as the container has them.
+    pub plugged: BTreeMap<ContainerId, Vec<GivenDevice>>,
 }
 
 /// Lifecycle state of a container.

@@ -7,6 +7,7 @@ pub use podstead_pod::resources::{CgroupResources, ContainerResources, DeclaredA
 pub use podstead_pod::security::{PodNamespaces, SeccompProfile, Security};
 
 use podstead_pod::{ContainerId, ContainerName, PodFullName, PodUid};
+use podstead_sys::device_node::Node;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -218,6 +219,8 @@ pub enum ShutdownHook {
 pub struct GivenDevices {
     /// Device nodes.
     pub nodes: Vec<GivenDevice>,
+    /// Device nodes that may go and come back while the container runs, as they are at its start. `None` of a container that has no such.
+    pub plugged: Option<Vec<GivenDevice>>,
     /// Files and directories that belong to them.
     pub mounts: Vec<BoundDirectory>,
     /// Programs of the host that are run while the container is made, in this order at each of their times.
@@ -272,6 +275,20 @@ pub struct GivenDevice {
     pub gid: u32,
     /// Operations that the cgroup allows: of `r`, `w` and `m` (make nodes).
     pub permissions: String,
+}
+
+impl GivenDevice {
+    /// The node, with owner and group as the host counts. `first_host_id` is the root of a pod with users of its own.
+    pub fn node(&self, first_host_id: Option<u32>) -> Node {
+        let Self { path: _, block, major, minor, mode, uid, gid, permissions: _ } = *self;
+        let of_host = |id: u32| first_host_id.map_or(id, |first| first.saturating_add(id));
+        Node { block, major, minor, mode, uid: of_host(uid), gid: of_host(gid) }
+    }
+
+    /// Returns true if both have the same number, whatever they are called.
+    pub fn has_number_of(&self, other: &Self) -> bool {
+        (self.block, self.major, self.minor) == (other.block, other.major, other.minor)
+    }
 }
 
 /// A path of the host, bound as words of mount(8) say.

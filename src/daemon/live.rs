@@ -2,10 +2,11 @@
 
 use podstead_config::Config;
 use podstead_container::protocol::LogLimits;
-use podstead_image::ImageStore;
+use podstead_image::{ImageStore, RegistrySettings, default_auth_files};
 use podstead_runtime::client::ShimRuntime;
 use podstead_worker::backoff::BackoffPolicy;
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -17,19 +18,40 @@ pub(super) const fn log_limits(config: &Config) -> LogLimits {
     LogLimits { max_bytes: config.log_rotation.max_size, max_files: config.log_rotation.max_files }
 }
 
+/// Ways to reach registries.
+pub(super) fn registry_settings(config: &Config) -> RegistrySettings {
+    RegistrySettings {
+        registries: config.registries.clone(),
+        auth_files: if config.default_auth_files { default_auth_files() } else { Vec::new() },
+        hosts: Some(config.registries_directory.clone()),
+    }
+}
+
+/// Settings of stages that are told of changes.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// Back-off of crashing containers.
+    pub(super) crash_loop: watch::Sender<BackoffPolicy>,
+    /// Directories of CDI specs.
+    pub(super) cdi_directories: watch::Sender<Vec<PathBuf>>,
+}
+
 /// Applies changes to the stages that keep settings.
-pub(super) async fn follow(
-    mut configs: LiveConfig,
-    runtime: Arc<ShimRuntime>,
-    images: Arc<ImageStore>,
-    crash_loop: watch::Sender<BackoffPolicy>,
-) -> Infallible {
+pub(super) async fn follow(mut configs: LiveConfig, runtime: Arc<ShimRuntime>, images: Arc<ImageStore>, told: Told) -> Infallible {
+    let mut registries = registry_settings(&configs.borrow());
     loop {
         changed(&mut configs).await;
         let config = Arc::clone(&configs.borrow_and_update());
         runtime.set_log_limits(log_limits(&config));
         images.set_policy(config.image_policy.clone());
-        crash_loop.send_replace(BackoffPolicy::crash_loop(config.crash_loop_max));
+        let settings = registry_settings(&config);
+        // Connections and tokens are kept unless something changed.
+        if registries != settings {
+            registries = settings.clone();
+            images.set_registries(settings);
+        }
+        told.crash_loop.send_replace(BackoffPolicy::crash_loop(config.crash_loop_max));
+        told.cdi_directories.send_replace(config.cdi_directories.clone());
     }
 }
 

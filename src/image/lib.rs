@@ -48,4 +48,4 @@ pub use podstead_pod::containers::PullPolicy;
 pub use registry::login::default_auth_files;
 pub use registry_config::RegistryConfig;
 pub use space::Reserve;
-pub use store::{ImageStore, ImageStoreConfig, RegistryDirectories};
+pub use store::{ImageStore, ImageStoreConfig, RegistryDirectories, RegistrySettings};

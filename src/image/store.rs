@@ -12,7 +12,7 @@ use super::preload::{Busy, Preload, Preloading};
 use super::pull::{Asked, FailureKind, Puller};
 use super::rate::MinimumRate;
 use super::registry::login::{HELPER_DIRECTORIES, Logins};
-use super::registry::{Registries, Registry};
+use super::registry::{LiveRegistries, Registries, Registry};
 use super::registry_config::RegistryConfig;
 use super::slots::{SlotLimits, Slots};
 use super::space::Reserve;
@@ -111,11 +111,36 @@ impl Default for ImageStoreConfig {
     }
 }
 
+/// The part of the configuration that may change while the store is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegistrySettings {
+    /// [`ImageStoreConfig::registries`].
+    pub registries: Vec<RegistryConfig>,
+    /// [`ImageStoreConfig::auth_files`].
+    pub auth_files: Vec<PathBuf>,
+    /// [`RegistryDirectories::hosts`].
+    pub hosts: Option<PathBuf>,
+}
+
+impl ImageStoreConfig {
+    fn registry_settings(&self) -> RegistrySettings {
+        let (registries, auth_files, hosts) = (self.registries.clone(), self.auth_files.clone(), self.directories.hosts.clone());
+        RegistrySettings { registries, auth_files, hosts }
+    }
+}
+
+fn registries(config: &ImageStoreConfig, settings: RegistrySettings, events: &Arc<dyn EventRecorder>) -> Registries {
+    let RegistrySettings { registries, auth_files, hosts } = settings;
+    let logins = Logins::new(&auth_files, config.directories.helpers.clone());
+    Registries::new(&registries, hosts, config.stall_timeout, logins, Arc::clone(events))
+}
+
 /// Images on this host's disk, and the way to get more.
 #[derive(Debug)]
 pub struct ImageStore {
     disk: Arc<Disk>,
     puller: Arc<Puller>,
+    registries: Arc<LiveRegistries>,
     config: ImageStoreConfig,
     collector: Arc<Collector>,
     gate: Arc<Gate>,
@@ -140,10 +165,8 @@ impl ImageStore {
         }
         let disk = Arc::new(disk);
         let progress = broadcast::Sender::new(PROGRESS_QUEUE);
-        let RegistryDirectories { helpers, hosts } = config.directories.clone();
-        let logins = Logins::new(&config.auth_files, helpers);
-        let registries = Registries::new(&config.registries, hosts, config.stall_timeout, logins, Arc::clone(&events));
-        let registry: Arc<dyn Registry> = Arc::new(registries);
+        let registries = Arc::new(LiveRegistries::new(registries(&config, config.registry_settings(), &events)));
+        let registry: Arc<dyn Registry> = registries.clone();
         let total = config.parallel_layers.max(1);
         let setup = Setup {
             registry: Arc::clone(&registry),
@@ -168,6 +191,7 @@ impl ImageStore {
         Ok(Arc::new(Self {
             disk,
             puller,
+            registries,
             config,
             collector,
             gate,
@@ -204,6 +228,11 @@ impl ImageStore {
     pub fn set_policy(&self, policy: ImagePolicy) {
         self.gate.set(policy);
         self.disk.tell_space();
+    }
+
+    /// From now on registries are reached this way.
+    pub fn set_registries(&self, settings: RegistrySettings) {
+        self.registries.set(registries(&self.config, settings, &self.events));
     }
 
     /// The task that removes unused images when the disk gets full; never ends.

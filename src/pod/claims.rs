@@ -1,14 +1,18 @@
 //! Persistent volumes, as a pod's `persistentVolumeClaim` volumes refer to them. **Pure**.
 
-use super::containers::{has_volume, list, spec};
-use super::files::ProjectionError;
+use super::containers::{all, has_volume, list, spec};
+use super::files::{ProjectionError, ProjectionProblem};
 use super::objects::{Object, ObjectError, ObjectKind, ObjectName, SourceView, namespace_of};
 use super::{Pod, SourceId};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Volume};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// Annotation of a claim with the reclaim policy of its data.
 pub const RECLAIM_POLICY_ANNOTATION: &str = "podstead.dev/reclaim-policy";
+
+/// Annotation of a claim with `volumeMode: Block`: path of the block device on the host.
+pub const BLOCK_DEVICE_ANNOTATION: &str = "podstead.dev/block-device";
 
 const DEFAULT_NAMESPACE: &str = "default";
 
@@ -42,6 +46,9 @@ pub struct ClaimTerms {
     pub capacity: String,
     /// Handling of the data.
     pub reclaim_policy: ReclaimPolicy,
+    /// The block device behind it, with `volumeMode: Block`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<PathBuf>,
 }
 
 impl ClaimTerms {
@@ -57,6 +64,7 @@ impl ClaimTerms {
                 Some("Delete") => ReclaimPolicy::Delete,
                 _ => ReclaimPolicy::Retain,
             },
+            device: block_device(claim),
         }
     }
 
@@ -64,6 +72,13 @@ impl ClaimTerms {
     pub fn is_exclusive(&self) -> bool {
         self.access_modes.iter().any(|mode| mode == "ReadWriteOncePod")
     }
+}
+
+/// The block device behind a claim.
+pub fn block_device(claim: &PersistentVolumeClaim) -> Option<PathBuf> {
+    let is_block = claim.spec.as_ref().and_then(|spec| spec.volume_mode.as_deref()) == Some("Block");
+    let annotations = claim.metadata.annotations.as_ref().filter(|_| is_block)?;
+    annotations.get(BLOCK_DEVICE_ANNOTATION).map(PathBuf::from)
 }
 
 /// Namespace and name of a claim.
@@ -150,6 +165,14 @@ pub fn has_claims(pod: &Pod) -> bool {
     volumes.filter(|volume| volume.persistent_volume_claim.is_some()).any(|volume| has_volume(pod, &volume.name))
 }
 
+fn is_mounted(pod: &Pod, volume: &str) -> bool {
+    all(pod).any(|(_, container)| list(&container.volume_mounts).iter().any(|mount| mount.name == volume))
+}
+
+fn is_device(pod: &Pod, volume: &str) -> bool {
+    all(pod).any(|(_, container)| list(&container.volume_devices).iter().any(|device| device.name == volume))
+}
+
 /// Each volume of the pod's containers that a claim stands behind, or why it cannot be mounted.
 pub fn claimed_volumes(pod: &Pod, objects: SourceView<'_>) -> Vec<Result<ClaimedVolume, ProjectionError>> {
     let volumes = list(&spec(pod).volumes).iter().filter(|volume| has_volume(pod, &volume.name));
@@ -164,6 +187,12 @@ pub fn claimed_volumes(pod: &Pod, objects: SourceView<'_>) -> Vec<Result<Claimed
             // The view keeps kinds apart.
             Object::ConfigMap(_) | Object::Secret(_) | Object::Network(_) => ClaimTerms::default(),
         };
+        let wrong = |problem| ProjectionError { volume: volume.name.clone(), why: Box::new(problem) };
+        match (&terms.device, is_mounted(pod, &volume.name), is_device(pod, &volume.name)) {
+            (Some(_), true, _) => return Err(wrong(ProjectionProblem::BlockMounted)),
+            (None, _, true) => return Err(wrong(ProjectionProblem::NoBlock)),
+            _ => {}
+        }
         let owner = ClaimOwner { source: held.source.clone(), restricted: objects.is_of_restricted(held) };
         let moves_from = moves_from(&claim, objects.own_namespace(&held.source));
         Ok(ClaimedVolume { volume: volume.name.clone(), claim, terms, owner, moves_from })

@@ -20,6 +20,7 @@ pub mod claims;
 pub mod containers;
 pub mod defaults;
 mod desired;
+pub mod devices;
 pub mod env;
 mod field;
 pub mod files;

@@ -45,6 +45,7 @@ struct FakePod {
     containers: Vec<ContainerStatus>,
     specs: BTreeMap<ContainerId, ContainerSpec>,
     given: BTreeMap<ContainerId, ContainerResources>,
+    plugged: BTreeMap<ContainerId, Vec<GivenDevice>>,
 }
 
 #[derive(Debug)]
@@ -215,7 +216,7 @@ fn lose(pod: &mut FakePod, found_at: Timestamp) -> bool {
 
 fn observed(uid: &PodUid, pod: &FakePod) -> ObservedPod {
     let (sandbox, containers, given) = (pod.sandbox.clone(), pod.containers.clone(), pod.given.clone());
-    ObservedPod { uid: uid.clone(), sandbox, containers, given }
+    ObservedPod { uid: uid.clone(), sandbox, containers, given, plugged: pod.plugged.clone() }
 }
 
 fn failed(operation: &str, reason: String) -> RuntimeError {
@@ -270,6 +271,15 @@ impl Runtime for FakeRuntime {
             .map_err(|reason| failed("resize container", reason))?;
         if let Some(pod) = self.state().pods.get_mut(uid) {
             pod.given.insert(id.clone(), resources.clone());
+        }
+        Ok(())
+    }
+
+    async fn plug_devices(&self, uid: &PodUid, id: &ContainerId, devices: &[GivenDevice]) -> Result<(), RuntimeError> {
+        let name = name_of(&self.state(), uid, id)?;
+        self.call(format!("plug_devices {name}"), None).await.map_err(|reason| failed("plug devices", reason))?;
+        if let Some(pod) = self.state().pods.get_mut(uid) {
+            pod.plugged.insert(id.clone(), devices.to_vec());
         }
         Ok(())
     }
@@ -333,6 +343,9 @@ impl Runtime for FakeRuntime {
         pod.specs.insert(spec.id.clone(), spec.clone());
         let given = ContainerResources { declared: spec.declared.clone(), cgroup: spec.resources.clone() };
         pod.given.insert(spec.id.clone(), given);
+        if let Some(plugged) = &spec.devices.plugged {
+            pod.plugged.insert(spec.id.clone(), plugged.clone());
+        }
         match execute_error {
             Some(error) => Err(StartError::Execute(error)),
             None => {
@@ -370,6 +383,7 @@ impl Runtime for FakeRuntime {
             pod.containers.retain(|container| container.id != *id);
             pod.specs.remove(id);
             pod.given.remove(id);
+            pod.plugged.remove(id);
         }
         Ok(())
     }

@@ -25,7 +25,8 @@ pub use pulls::{PullPhase, PullState, PulledLayer};
 
 use async_trait::async_trait;
 use podstead_container::{
-    ContainerResources, ContainerSpec, ContainerStatus, ExecSpec, ObservedPod, PodLifecycleEvent, SandboxSpec, SandboxStatus,
+    ContainerResources, ContainerSpec, ContainerStatus, ExecSpec, GivenDevice, ObservedPod, PodLifecycleEvent, SandboxSpec,
+    SandboxStatus,
 };
 use podstead_pod::{ContainerId, PodUid};
 use std::fmt;
@@ -47,6 +48,12 @@ pub trait Runtime: Send + Sync + fmt::Debug + 'static {
     /// Changes the resources of a running container: its cgroup, and [`ObservedPod::given`]. Memory that is in use is not taken away: that
     /// is an error. The pod's cgroup has to have room before.
     async fn resize_container(&self, uid: &PodUid, id: &ContainerId, resources: &ContainerResources) -> Result<(), RuntimeError>;
+
+    /// Gives a running container these devices, and no others of those that it was started with as [`GivenDevices::plugged`]: the rules of
+    /// its cgroup, its nodes, and [`ObservedPod::plugged`].
+    ///
+    /// [`GivenDevices::plugged`]: podstead_container::GivenDevices::plugged
+    async fn plug_devices(&self, uid: &PodUid, id: &ContainerId, devices: &[GivenDevice]) -> Result<(), RuntimeError>;
 
     /// Kills whatever runs in the sandbox and removes every trace in the kernel and under the run directory: processes, mounts,
     /// cgroups, namespaces, sockets. Container records, logs and volumes stay. NotFound is success.

@@ -9,6 +9,7 @@ use crate::ConfigError;
 use crate::check::Check;
 use podstead_pod::DEFAULT_NAMESPACE;
 use podstead_pod::cdi::DeviceName;
+use podstead_pod::devices::DeviceRequest;
 use podstead_sys::layout::is_clean_absolute;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -44,7 +45,8 @@ pub struct WrittenAllow {
     /// Capabilities beyond the default ones, without `CAP_`; `ALL` for all. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
-    /// CDI devices: `vendor.com/class` for all of a class, `vendor.com/class=name` for one. Default: none.
+    /// CDI devices: `vendor.com/class` for all of a class, `vendor.com/class=name` for one. Devices that annotations of podstead name: a
+    /// path below `/dev`, or `usb:vendor:product`, both with a trailing `*` for all that begin so. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
     /// Host ports that pods may use (`hostPort`, `portMappings` of a network): numbers and ranges such as `8000-8099`. Not checked for pods
@@ -132,8 +134,10 @@ impl Allow {
         }
         for (index, device) in written.devices.iter().enumerate() {
             let name = if device.contains('=') { device.clone() } else { format!("{device}=any") };
-            if DeviceName::parse(&name).is_none() {
-                let message = format!("{device:?} is neither vendor.com/class nor vendor.com/class=name");
+            if !is_own_device(device) && DeviceName::parse(&name).is_none() {
+                let message = format!(
+                    "{device:?} is none of vendor.com/class, vendor.com/class=name, a path below /dev and usb:vendor:product"
+                );
                 return Err(check.invalid(&format!("{field}.devices[{index}]"), message));
             }
         }
@@ -215,6 +219,20 @@ impl Allow {
         self.written.devices.iter().any(|allowed| *allowed == device.kind || *allowed == device.to_string())
     }
 
+    /// Reports whether containers may have the device that an annotation of podstead names.
+    pub fn requested_device(&self, request: &DeviceRequest) -> bool {
+        self.device_path(&request.permission())
+    }
+
+    /// Reports whether containers may have the device of this path or identity.
+    pub fn device_path(&self, wanted: &str) -> bool {
+        self.written.devices.iter().filter(|allowed| is_own_device(allowed)).any(|allowed| {
+            // Hexadecimal digits have no case, paths have.
+            let allowed = if allowed.starts_with('/') { allowed.clone() } else { allowed.to_lowercase() };
+            allowed.strip_suffix('*').map_or(wanted == allowed, |prefix| wanted.starts_with(prefix))
+        })
+    }
+
     /// Reports whether an object may be in this namespace.
     pub fn namespace(&self, namespace: &str) -> bool {
         match &self.written.namespaces {
@@ -246,6 +264,17 @@ impl Allow {
     pub fn channels(&self) -> &Channels {
         &self.channels
     }
+}
+
+/// An item of `devices` for the annotations of podstead: other CDI vendors have no slash or colon in front.
+fn is_own_device(allowed: &str) -> bool {
+    let is_path = allowed.strip_prefix("/dev/").is_some_and(|rest| !rest.is_empty() && !rest.split('/').any(|part| part == ".."));
+    let is_usb = || {
+        let Some(ids) = allowed.strip_prefix("usb:") else { return false };
+        let ids = ids.strip_suffix('*').unwrap_or(ids);
+        ids.len() <= 9 && ids.bytes().enumerate().all(|(at, byte)| if at == 4 { byte == b':' } else { byte.is_ascii_hexdigit() })
+    };
+    is_path || is_usb()
 }
 
 #[cfg(test)]

@@ -32,6 +32,6 @@ pub use pressure::{PressureThresholds, Threshold};
 pub use range::AddressRange;
 pub use record::PolicyRecord;
 pub use requirements::Requirements;
-pub use standing::ConfigStanding;
+pub use standing::{ConfigStanding, HookStanding};
 pub use upstream::{Taint, TaintEffect, UpstreamConfig};
 pub use user_namespaces::{Clash, ID_FILES, IdRange, sentence};

@@ -74,6 +74,7 @@ pub(super) fn conditions(
     .into_iter()
     .chain(resize(input))
     .chain(restarting(input, phase))
+    .chain(plugged(input))
     .map(|(kind, verdict)| condition(input, kind, verdict))
     .collect()
 }
@@ -89,6 +90,16 @@ fn resize(input: &StatusInput<'_>) -> Option<(&'static str, Verdict)> {
             ("PodResizeInProgress", Verdict { holds: true, reason, message: error.clone() })
         }
     })
+}
+
+/// Of a pod that names devices that may be unplugged.
+fn plugged(input: &StatusInput<'_>) -> Option<(&'static str, Verdict)> {
+    let absent = &input.plugged?.absent;
+    let verdict = match absent.is_empty() {
+        true => Verdict::TRUE,
+        false => Verdict { holds: false, reason: Some(reason::DEVICE_MISSING), message: Some(absent.join("; ")) },
+    };
+    Some(("podstead.dev/DevicesAttached", verdict))
 }
 
 /// Of a pod that may restart all its containers together: whether what is left of before is being killed for that.

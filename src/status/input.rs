@@ -58,6 +58,13 @@ pub enum Resize {
     InProgress(Option<String>),
 }
 
+/// Devices of a pod that may be unplugged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PluggedDevices {
+    /// The devices that are not there, with the reasons.
+    pub absent: Vec<String>,
+}
+
 /// Everything that [`super::pod_status`] looks at.
 ///
 /// One type because it is the whole input of one pure function: what is not in it cannot change the status.
@@ -87,6 +94,8 @@ pub struct StatusInput<'a> {
     pub surpassed: &'a BTreeSet<ContainerId>,
     /// Running containers do not have the resources of their definition.
     pub resize: Option<&'a Resize>,
+    /// Its devices that may be unplugged; `None` of a pod that names none.
+    pub plugged: Option<&'a PluggedDevices>,
     /// When this host took the pod up.
     pub started_at: Option<Timestamp>,
     /// The status before, for the times at which conditions changed.

@@ -14,7 +14,7 @@ mod tests;
 mod upstream;
 
 pub use container::UNKNOWN_EXIT_CODE;
-pub use input::{PodResult, Resize, StatusInput, Unready, Waiting};
+pub use input::{PluggedDevices, PodResult, Resize, StatusInput, Unready, Waiting};
 pub use phase::PodPhase;
 pub use pod::pod_status;
 pub use upstream::{NodeStanding, UpstreamStatus};

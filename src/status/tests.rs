@@ -108,6 +108,7 @@ fn status_with(spec: &str, runs: &[&str], known: &Known) -> PodStatus {
         sandbox: known.sandbox.map(sandbox),
         containers: runs.iter().map(|text| run(&pod, text)).collect(),
         given: BTreeMap::new(),
+        plugged: BTreeMap::new(),
     };
     let desired = DesiredPod {
         uid: PodUid::new("uid-1"),
@@ -129,6 +130,7 @@ fn status_with(spec: &str, runs: &[&str], known: &Known) -> PodStatus {
         sandbox_ready: known.sandbox_ready,
         pod_ips: &["10.0.0.7".parse().unwrap()],
         host_ips: &["192.0.2.1".parse().unwrap()],
+        plugged: None,
         resize: None,
         started_at: Some(at(5)),
         previous: known.previous.as_ref(),

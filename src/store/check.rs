@@ -108,7 +108,7 @@ impl CheckContext {
         match object {
             AcceptedObject::Pod(pod) => self.refusals_of_pod(key, pod, rules),
             AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_) => self.refusals_of_data(key),
-            AcceptedObject::PersistentVolumeClaim(_) => self.refusals_of_claim(key),
+            AcceptedObject::PersistentVolumeClaim(claim) => self.refusals_of_claim(key, claim),
             AcceptedObject::Workload(workload) => self.refusals_of_workload(key, workload, rules),
             AcceptedObject::Network(object) => self.refusals_of_network_object(key, object),
         }
@@ -119,7 +119,7 @@ impl CheckContext {
         match object {
             Object::Pod(pod) => self.refusals_of_pod(key, pod, Rules::All),
             Object::ConfigMap(_) | Object::Secret(_) => self.refusals_of_data(key),
-            Object::PersistentVolumeClaim(_) => self.refusals_of_claim(key),
+            Object::PersistentVolumeClaim(claim) => self.refusals_of_claim(key, claim),
             Object::Workload(workload) => self.refusals_of_workload(key, workload, Rules::All),
             Object::Network(object) => self.refusals_of_network_object(key, object),
         }
@@ -164,8 +164,8 @@ impl CheckContext {
         self.allow.as_ref().map(|allow| policy::of_network_object(object, &key.namespace, allow)).unwrap_or_default()
     }
 
-    fn refusals_of_claim(&self, key: &ObjectKey) -> Vec<FieldProblem> {
-        self.allow.as_ref().map(|allow| policy::of_claim(&key.namespace, allow)).unwrap_or_default()
+    fn refusals_of_claim(&self, key: &ObjectKey, claim: &PersistentVolumeClaim) -> Vec<FieldProblem> {
+        self.allow.as_ref().map(|allow| policy::of_claim(claim, &key.namespace, allow)).unwrap_or_default()
     }
 }
 

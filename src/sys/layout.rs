@@ -309,6 +309,11 @@ impl Paths {
         self.pod_run(uid).join("resources.json")
     }
 
+    /// Devices of the containers of a pod that may be unplugged.
+    pub fn plugged(&self, uid: &PodUid) -> PathBuf {
+        self.pod_run(uid).join("devices.json")
+    }
+
     /// Mount point of the pod's `/dev/shm`.
     pub fn shared_memory(&self, uid: &PodUid) -> PathBuf {
         self.pod_run(uid).join("shm")

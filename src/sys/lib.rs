@@ -5,6 +5,8 @@ pub mod beneath;
 pub mod boot;
 pub mod cgroup_moves;
 pub mod descriptor_passing;
+pub mod device_filter;
+pub mod device_node;
 pub mod disk_usage;
 pub mod file_lease;
 pub mod jail;
@@ -32,4 +34,5 @@ pub mod terminal;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod time_sync;
+pub mod uevents;
 pub mod user_namespace;

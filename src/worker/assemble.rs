@@ -4,6 +4,7 @@ use super::cdi::{self, CdiError, Injected};
 use super::definition::ContainerDefinition;
 use super::event_subject::subject;
 use super::hook_action::Hook;
+use super::plugged::{self, MissingDevice};
 use super::process;
 use super::services::Services;
 use k8s_openapi::api::core::v1::Container;
@@ -11,6 +12,7 @@ use podstead_container::{
     ContainerSpec, ProcessUser, ResolvedImage, SandboxStatus, ShutdownHook, ShutdownRequest, ShutdownTurn, kernel,
 };
 use podstead_pod::containers::{self, TerminationMessagePolicy};
+use podstead_pod::devices::DeviceRequest;
 use podstead_pod::env::{self, EnvFacts, SkippedKeys};
 use podstead_pod::host_files::NetworkDns;
 use podstead_pod::objects::Objects;
@@ -49,6 +51,9 @@ pub(super) enum AssembleError {
     /// A device is unavailable.
     #[error("failed to inject CDI devices")]
     Devices(#[source] CdiError),
+    /// A device that may be unplugged is not there.
+    #[error(transparent)]
+    Unplugged(MissingDevice),
     /// A volume is not there.
     #[error("mount volumes")]
     Mounts(#[source] VolumeError),
@@ -59,6 +64,7 @@ impl AssembleError {
     pub(super) const fn reason(&self) -> &'static str {
         match self {
             AssembleError::NoContainer(_) | AssembleError::NoCommand | AssembleError::Devices(_) => reason::CREATE_CONTAINER_ERROR,
+            AssembleError::Unplugged(_) => reason::DEVICE_MISSING,
             AssembleError::EnvFiles(_) | AssembleError::Environment(_) | AssembleError::User(_) | AssembleError::NonRoot(_) => {
                 reason::CREATE_CONTAINER_CONFIG_ERROR
             }
@@ -79,6 +85,8 @@ pub(super) struct Start<'a> {
     pub(super) definition: &'a ContainerDefinition,
     /// ConfigMaps and Secrets.
     pub(super) objects: &'a Objects,
+    /// Devices of the host that its pod names.
+    pub(super) devices: &'a [DeviceRequest],
     /// The sandbox that it is started in.
     pub(super) sandbox: &'a SandboxStatus,
     /// Its image.
@@ -178,10 +186,15 @@ impl Start<'_> {
     }
 
     async fn devices(&self, services: &Services, user: &ProcessUser) -> Result<Injected, AssembleError> {
-        let (pod, directories, user) = (Arc::clone(&self.desired.pod), services.cdi_directories.clone(), user.clone());
-        let found = tokio::task::spawn_blocking(move || cdi::inject(&pod, &directories, &user)).await;
-        match found {
-            Ok(found) => found.map_err(AssembleError::Devices),
+        let (pod, directories, user) = (Arc::clone(&self.desired.pod), services.cdi_directories.borrow().clone(), user.clone());
+        let (name, requests) = (self.definition.name.clone(), self.devices.to_vec());
+        let find = move || {
+            let mut injected = cdi::inject(&pod, &directories, &user).map_err(AssembleError::Devices)?;
+            injected.devices.plugged = plugged::at_start(&requests, &name, &user).map_err(AssembleError::Unplugged)?;
+            Ok(injected)
+        };
+        match tokio::task::spawn_blocking(find).await {
+            Ok(found) => found,
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         }
     }

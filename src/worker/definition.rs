@@ -4,6 +4,7 @@ use super::hook_action::Hook;
 use podstead_container::{ContainerStatus, ObservedPod, SandboxSpec};
 use podstead_pod::claims::{claimed_volumes, has_claims};
 use podstead_pod::containers::{self, ContainerKind, PullPolicy};
+use podstead_pod::devices::{self, DeviceRequest};
 use podstead_pod::env::{EnvFacts, ObjectEnvironment, object_environment};
 use podstead_pod::identity::ANNOTATION_CONFIG_HASH;
 use podstead_pod::objects::{Fingerprint, FingerprintKey, Objects};
@@ -52,6 +53,8 @@ pub struct PodDefinition {
     pub active_deadline: Option<Duration>,
     /// Images that it mounts as volumes.
     pub volume_images: Vec<VolumeImage>,
+    /// Devices of the host that it names.
+    pub devices: Vec<DeviceRequest>,
     /// Limits of its disk usage.
     pub storage: StorageLimits,
     /// Reason why this host can never give it what it requests. What runs keeps what it has.
@@ -257,7 +260,14 @@ impl PodDefinition {
         }
         let has_files = files::has_projected(pod);
         let missing_files = if has_files || has_claims(pod) { missing_files(&desired, context) } else { None };
+        let objects = context.objects.seen_by(&desired.source);
+        let claimed: Vec<_> = if has_claims(pod) { claimed_volumes(pod, objects) } else { Vec::new() };
+        let devices = devices::all_of(pod, |claim| {
+            let found = claimed.iter().flatten().find(|claimed| claimed.claim == *claim);
+            found.and_then(|claimed| claimed.terms.device.clone())
+        });
         Self {
+            devices,
             volume_images: volume_images(pod),
             storage: StorageLimits::of(pod),
             infeasible,

@@ -260,9 +260,9 @@ impl Executor<'_> {
         else {
             return Outcome::Failed { reason: reason::CONTAINER_CREATING, message: "its sandbox or image is gone".to_owned() };
         };
-        let PodDefinition { desired, objects, .. } = self.definition;
+        let PodDefinition { desired, objects, devices, .. } = self.definition;
         let (pod_ips, dns) = (self.state.network.ips.as_slice(), self.state.network.dns.as_ref());
-        let start = Start { desired, definition, objects, sandbox, image, attempt, round, pod_ips, dns };
+        let start = Start { desired, definition, objects, devices, sandbox, image, attempt, round, pod_ips, dns };
         let spec = match start.assemble(self.services).await {
             Ok(spec) => spec,
             Err(error) => return self.start_failed(name, error.reason(), error_chain(&error).to_string()),

@@ -31,11 +31,14 @@ pub mod state;
 
 mod assemble;
 mod cdi;
+mod device_watch;
 mod event_subject;
 mod execute;
 mod fetch;
 mod host_addresses;
+mod host_devices;
 mod measure;
+mod plugged;
 mod pod_worker;
 mod pod_workers;
 mod process;
@@ -44,6 +47,7 @@ mod references;
 mod saved;
 mod services;
 
+pub use device_watch::DeviceWatch;
 pub use host_addresses::HostAddresses;
 pub use pod_workers::PodWorkers;
 pub use services::{Incarnations, ServiceVariables, Services};

@@ -10,6 +10,7 @@ use super::hook::Hooks;
 use super::measure::{Measured, Measurement};
 use super::phase::{Cause, WorkPhase};
 use super::plan::{Action, PlanInput, PodActions, compute_pod_actions, is_stopped};
+use super::plugged::DeviceWork;
 use super::publish::{Published, Saved};
 use super::queue::Work;
 use super::record::PodRecord;
@@ -64,6 +65,8 @@ pub(super) struct PodWorker {
     pub(super) starting: BTreeMap<ContainerName, Waiting>,
     pub(super) published: Published,
     pub(super) saved: Saved,
+    /// Devices that may be unplugged.
+    pub(super) devices: DeviceWork,
 }
 
 /// Images being fetched, and storage being measured; aborted when the worker goes.
@@ -158,6 +161,7 @@ impl PodWorker {
             starting: BTreeMap::new(),
             published: Published::default(),
             saved: Saved::default(),
+            devices: DeviceWork::default(),
         }
     }
 
@@ -166,6 +170,7 @@ impl PodWorker {
         self.take_up(services, work).await;
         self.obey(services, orders).await;
         self.look_at_objects(services).await;
+        self.look_for_devices(services);
         if services.network.has_news(&self.definition.desired.uid) {
             self.state.network_has_news();
         }
@@ -196,12 +201,14 @@ impl PodWorker {
             if self.state.cleanup.stage == CleanupStage::Forgotten {
                 services.statuses.withdraw(&self.definition.desired.uid);
                 services.probes.forget(&self.definition.desired.uid);
+                services.devices.remove(&self.definition.desired.uid);
                 return TurnEnd::Gone;
             }
             if plan.actions.is_empty() {
+                let devices_due = self.plug_devices(services, &observed).await;
                 self.publish(services, &observed).await;
                 self.save_health(services).await;
-                return TurnEnd::Wait(plan.wake);
+                return TurnEnd::Wait(plan.wake.into_iter().chain(devices_due).min());
             }
             self.execute(services, &observed, plan.actions).await;
         }
@@ -258,7 +265,13 @@ impl PodWorker {
     }
 
     fn nothing_observed(&self) -> ObservedPod {
-        ObservedPod { uid: self.definition.desired.uid.clone(), sandbox: None, containers: Vec::new(), given: BTreeMap::new() }
+        ObservedPod {
+            uid: self.definition.desired.uid.clone(),
+            sandbox: None,
+            containers: Vec::new(),
+            given: BTreeMap::new(),
+            plugged: BTreeMap::new(),
+        }
     }
 
     async fn observe(&mut self, services: &Arc<Services>) -> Result<ObservedPod, TurnEnd> {

@@ -109,6 +109,7 @@ impl PodWorker {
             host_ips: &host_ips,
             surpassed: &surpassed,
             resize: resize.as_ref(),
+            plugged: self.devices.shown.as_ref(),
             started_at: self.state.active.started_at,
             previous: self.published.status.as_ref().or(self.saved.conditions.as_ref()),
             now: services.clock.now().wall,

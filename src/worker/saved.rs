@@ -218,7 +218,13 @@ mod tests {
         let now = Clock::starting_at(Timestamp::UNIX_EPOCH).now();
         let saved = SavedRun { is_started: true, is_ready: false, failed: Some(ProbeKind::Liveness.to_string()) };
         let saved = BTreeMap::from([(ContainerId::new("gone"), saved)]);
-        let empty = ObservedPod { uid: uid.clone(), sandbox: None, containers: Vec::new(), given: BTreeMap::new() };
+        let empty = ObservedPod {
+            uid: uid.clone(),
+            sandbox: None,
+            containers: Vec::new(),
+            given: BTreeMap::new(),
+            plugged: BTreeMap::new(),
+        };
         assert_eq!(read_health(&paths, &uid, &empty, now), None);
         write_health(&paths, &uid, &saved).unwrap();
         assert_eq!(read_health(&paths, &uid, &empty, now), Some(BTreeMap::new()));

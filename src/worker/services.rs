@@ -1,7 +1,7 @@
 //! Services of the daemon that workers use.
 
-use super::HostAddresses;
 use super::backoff::BackoffPolicy;
+use super::{DeviceWatch, HostAddresses};
 use async_trait::async_trait;
 use podstead_mux::ObjectView;
 use podstead_pod::env::EnvFacts;
@@ -78,7 +78,9 @@ pub struct Services {
     /// For telling whether values from them changed.
     pub fingerprint_key: FingerprintKey,
     /// Directories of CDI specs; a later directory wins.
-    pub cdi_directories: Vec<PathBuf>,
+    pub cdi_directories: watch::Receiver<Vec<PathBuf>>,
+    /// Devices that come and go.
+    pub devices: Arc<DeviceWatch>,
     /// The id of this boot.
     pub boot_id: String,
     /// Pods that an operator stopped start with the next boot.

@@ -99,6 +99,7 @@ impl Host {
             node: NodeName::new(NODE),
             node_view: NodeView(Arc::new(|_: &Value| node())),
             config,
+            hooks: tokio::sync::watch::channel(Vec::new()).1,
             wakers: Wakers::default(),
             source_control: Arc::new(StubSources),
             writable: tokio::sync::watch::channel(None).1,
@@ -212,6 +213,7 @@ impl Host {
             sandbox: None,
             containers: Vec::new(),
             given: Default::default(),
+            plugged: Default::default(),
         });
         pod.containers.retain(|known| known.id != id);
         pod.containers.push(status);

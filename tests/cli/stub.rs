@@ -9,7 +9,8 @@ use podstead::pod::{ContainerId, PodUid, SourceId};
 use podstead::store::history::{History, Hold, HoldKind, Resumed, RevisionDiff, RevisionError, RolledBack};
 use podstead::{
     container::{
-        ContainerResources, ContainerSpec, ContainerStatus, ExecSpec, ObservedPod, PodLifecycleEvent, SandboxSpec, SandboxStatus,
+        ContainerResources, ContainerSpec, ContainerStatus, ExecSpec, GivenDevice, ObservedPod, PodLifecycleEvent, SandboxSpec,
+        SandboxStatus,
     },
     runtime::{ExecInput, ExecOutput, ExecSession, Runtime, RuntimeError, StartError},
 };
@@ -128,6 +129,10 @@ impl Runtime for StubRuntime {
 
     async fn resize_container(&self, _: &PodUid, _: &ContainerId, _: &ContainerResources) -> Result<(), RuntimeError> {
         Err(unused("resize"))
+    }
+
+    async fn plug_devices(&self, _: &PodUid, _: &ContainerId, _: &[GivenDevice]) -> Result<(), RuntimeError> {
+        Err(unused("plug devices"))
     }
 
     async fn stop_sandbox(&self, _: &PodUid) -> Result<(), RuntimeError> {

@@ -75,4 +75,13 @@ fn commits_get_a_status_each() {
     // The first attempt may be over before there is a better state to report.
     of_first.retain(|state| state != "pending");
     assert_eq!(of_first, ["success"], "nothing is repeated after a kill");
+    // Another repository on the server has not been told.
+    let config = fs::read_to_string(host.path("config.yaml")).unwrap();
+    fs::write(host.path("config.yaml"), config.replace("repository: shop/fleet", "repository: shop/moved")).unwrap();
+    eventually("the status in the other repository", || {
+        let path = format!(" /api/v1/repos/shop/moved/statuses/{repaired} ");
+        let got = receiver.got();
+        let told = got.iter().any(|(head, body)| head.starts_with("201 ") && head.contains(&path) && body.contains("success"));
+        if told { Ok(()) } else { Err(format!("{got:?}\n{}", host.daemon_log())) }
+    });
 }

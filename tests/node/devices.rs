@@ -1,6 +1,6 @@
 //! Devices of the host by CDI annotations, without privilege.
 
-use crate::support::{TestHost, eventually};
+use crate::support::{PodView, TestHost, eventually};
 use std::fs;
 
 fn manifest(devices: &str, more: &str) -> String {
@@ -167,4 +167,266 @@ fn a_hook_that_fails_or_cannot_be_run_fails_the_start_and_is_named() {
     });
     fs::write(host.path("cdi/nvidia.json"), spec_with_hooks(&host, "")).unwrap();
     host.wait_running("radio");
+}
+
+#[test]
+fn directories_of_specs_count_without_a_restart() {
+    let host = TestHost::start();
+    let daemon = host.daemon_pid();
+    host.write_manifest("radio.yaml", &manifest("v.org/radio=log", "tty: false"));
+    host.wait_for_pod("radio", "the missing device", |pod| pod.waiting_reason("main") == "CreateContainerError");
+    fs::create_dir(host.path("cdi")).unwrap();
+    fs::write(host.path("cdi/radio.yaml"), SPEC).unwrap();
+    let config = fs::read_to_string(host.path("config.yaml")).unwrap();
+    fs::write(host.path("config.yaml"), format!("{config}cdiSpecDirs: [{}]\n", host.path("cdi").display())).unwrap();
+    host.wait_running("radio");
+    assert_eq!(host.daemon_pid(), daemon);
+}
+
+/// A device of the host that comes and goes: a node below `/dev`, of which the kernel speaks as of any other.
+struct Radio {
+    directory: std::path::PathBuf,
+}
+
+impl Radio {
+    fn new(host: &TestHost) -> Self {
+        let name = host.path("").file_name().unwrap().to_string_lossy().into_owned();
+        let directory = std::path::Path::new("/dev/podstead-test").join(format!("{name}-{}", std::process::id()));
+        // Another test may remove the parent when it is empty.
+        eventually("a directory for the device", || fs::create_dir_all(&directory).map_err(|error| error.to_string()));
+        Self { directory }
+    }
+
+    fn path(&self) -> String {
+        self.directory.join("radio").display().to_string()
+    }
+
+    /// The device gets this number of a memory device: 3 is null, 5 is zero, 7 is full.
+    fn plug(&self, minor: u32) {
+        self.remove();
+        let made = std::process::Command::new("mknod").args([&self.path(), "c", "1", &minor.to_string()]).status().unwrap();
+        assert!(made.success());
+        Self::tell();
+    }
+
+    fn unplug(&self) {
+        self.remove();
+        Self::tell();
+    }
+
+    fn remove(&self) {
+        match fs::remove_file(self.path()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("{error}"),
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    /// The kernel tells of a device with a node.
+    fn tell() {
+        fs::write("/sys/class/mem/full/uevent", "change").unwrap();
+    }
+}
+
+impl Drop for Radio {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.directory).ok();
+        // Others may have theirs there.
+        self.directory.parent().map(fs::remove_dir);
+    }
+}
+
+fn radio_pod(radio: &Radio, more: &str, container: &str) -> String {
+    let path = radio.path();
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: radio\n  annotations:\n    devices.podstead.dev/radio: \"{{path: {path}, containerPath: \
+         /dev/serial/radio, containers: [main]}}\"\nspec:\n  terminationGracePeriodSeconds: 1\n  {more}\n  containers:\n    - name: main\n      image: \
+         localhost/busybox:1\n      command: [sleep, '1000000']\n      {container}\n    - name: other\n      image: localhost/busybox:1\n      \
+         command: [sleep, '1000000']\n"
+    )
+}
+
+/// Waits until the container can read so many bytes of its device; "no" when it cannot open it.
+fn wait_for_bytes(host: &TestHost, expected: &str) {
+    eventually("the device in the container", || {
+        let read = sh(host, "head -c 2 /dev/serial/radio 2>/dev/null | wc -c; test -e /dev/serial/radio || echo gone");
+        let read = read.split_whitespace().collect::<Vec<_>>().join(" ");
+        if read == expected {
+            Ok(())
+        } else {
+            Err(format!("{read:?} instead of {expected:?}\n{}", host.cli_ok(&["get", "events"])))
+        }
+    });
+}
+
+fn devices_attached(pod: &PodView) -> String {
+    let conditions = pod.0["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.into_iter().find(|condition| condition["type"] == "podstead.dev/DevicesAttached");
+    found.map_or_else(String::new, |found| format!("{} {}", found["status"], found["message"]))
+}
+
+fn follows_its_device(more: &str, container: &str) {
+    let mut host = TestHost::start();
+    let radio = Radio::new(&host);
+    radio.plug(5);
+    host.write_manifest("radio.yaml", &radio_pod(&radio, more, container));
+    host.wait_running("radio");
+    wait_for_bytes(&host, "2");
+    let before = host.wait_for_pod("radio", "its device in the status", |pod| devices_attached(pod).starts_with("\"True\""));
+    let other = host.exec("radio", "other", &["/bin/sh", "-c", "ls /dev/serial 2>&1; mknod /tmp/zero c 1 7 2>&1; true"]);
+    assert!(other.contains("No such file"), "another container has it not: {other}");
+
+    // The container makes a node of its own for what it had, and keeps it.
+    sh(&host, "mknod /tmp/kept c 1 5 2>/dev/null; true");
+    radio.unplug();
+    wait_for_bytes(&host, "0 gone");
+    let pod =
+        host.wait_for_pod("radio", "the missing device in its status", |pod| devices_attached(pod).contains("is not plugged in"));
+    assert!(devices_attached(&pod).starts_with("\"False\""), "{}", pod.0);
+
+    // Comes back with another number: 7 is full, which gives zeros, and cannot be written to.
+    radio.plug(7);
+    wait_for_bytes(&host, "2");
+    assert!(sh(&host, "echo x 2>&1 > /dev/serial/radio || true; stat -c %t:%T /dev/serial/radio").contains("1:7"));
+    eventually("both events", || {
+        let events = host.cli_ok(&["get", "events"]);
+        if events.contains("DeviceDetached") && events.contains("DeviceAttached") { Ok(()) } else { Err(events) }
+    });
+    // A daemon that was not there when it went and came.
+    host.kill_daemon();
+    radio.plug(3);
+    host.start_daemon();
+    wait_for_bytes(&host, "0");
+    assert_eq!(sh(&host, "stat -c %t:%T /dev/serial/radio"), "1:3\n");
+    let after = host.wait_running("radio");
+    assert_eq!(after.container_id("main"), before.container_id("main"), "the container never stopped");
+}
+
+#[test]
+fn plugged_device_comes_back_in_the_running_container() {
+    follows_its_device("", "securityContext: {runAsUser: 1234, runAsGroup: 1234}");
+}
+
+#[test]
+fn plugged_device_comes_back_in_a_user_namespace() {
+    follows_its_device("hostUsers: false", "tty: false");
+}
+
+#[test]
+fn container_waits_for_a_missing_device() {
+    let host = TestHost::start();
+    let radio = Radio::new(&host);
+    host.write_manifest("radio.yaml", &radio_pod(&radio, "", "tty: false"));
+    let waiting = host.wait_for_pod("radio", "the missing device", |pod| pod.waiting_reason("main") == "DeviceMissing");
+    let message = waiting.container("main")["state"]["waiting"]["message"].as_str().unwrap().to_owned();
+    assert_eq!(message, format!("device radio: {} is not plugged in", radio.path()));
+    let status = host.cli(&["status"]);
+    let status = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(status.contains("is not plugged in"), "{status}");
+    radio.plug(5);
+    host.wait_running("radio");
+    wait_for_bytes(&host, "2");
+}
+
+#[test]
+fn numbers_that_a_container_lost_are_closed_to_it() {
+    let host = TestHost::start();
+    let radio = Radio::new(&host);
+    // The kernel's log, which no container may open.
+    radio.plug(11);
+    let make = "securityContext: {capabilities: {add: [MKNOD, SYS_ADMIN]}}";
+    host.write_manifest("radio.yaml", &radio_pod(&radio, "", make));
+    host.wait_running("radio");
+    sh(&host, "mknod /tmp/kept c 1 11; exec 3>/tmp/kept");
+    radio.unplug();
+    eventually("the end of the right", || {
+        let tried = sh(&host, "(exec 3>/tmp/kept) 2>&1 || true");
+        if tried.contains("not permitted") { Ok(()) } else { Err(tried) }
+    });
+    // Links and mounts of the container where the node was.
+    sh(&host, "rm -rf /dev/serial; mkdir /tmp/elsewhere; ln -s /tmp/elsewhere /dev/serial");
+    radio.plug(11);
+    eventually("the event of the failure", || {
+        let events = host.cli_ok(&["get", "events"]);
+        let told = "/dev/serial/radio: a symbolic link is in the way";
+        if events.contains("FailedAttachDevice") && events.contains(told) { Ok(()) } else { Err(events) }
+    });
+    assert_eq!(sh(&host, "ls /tmp/elsewhere"), "");
+    sh(&host, "rm /dev/serial");
+    Radio::tell();
+    eventually("the device, when nothing is in the way", || {
+        let tried = sh(&host, "(exec 3>/dev/serial/radio) 2>&1 && echo open");
+        if tried.contains("open") { Ok(()) } else { Err(tried) }
+    });
+    // A container that may unmount can take its node away; it comes again with the device.
+    sh(&host, "umount /dev/serial/radio; rm /dev/serial/radio");
+    radio.unplug();
+    host.wait_for_pod("radio", "the missing device", |pod| devices_attached(pod).starts_with("\"False\""));
+    radio.plug(11);
+    eventually("the device, when it is plugged in again", || {
+        let tried = sh(&host, "(exec 3>/dev/serial/radio) 2>&1 && echo open || true");
+        if tried.contains("open") { Ok(()) } else { Err(tried) }
+    });
+}
+
+/// A block device of the host over a file. Gone with its test.
+struct Disk {
+    path: String,
+    _directory: tempfile::TempDir,
+}
+
+impl Disk {
+    fn new(bytes: u64) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("disk");
+        fs::File::create(&file).unwrap().set_len(bytes).unwrap();
+        let output = std::process::Command::new("losetup").args(["--find", "--show"]).arg(&file).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Self { path: String::from_utf8(output.stdout).unwrap().trim().to_owned(), _directory: directory }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        std::process::Command::new("losetup").args(["--detach", &self.path]).status().ok();
+    }
+}
+
+/// shows: spec.containers[].volumeDevices
+#[test]
+fn containers_have_block_devices_of_claims_and_host_paths() {
+    let host = TestHost::start();
+    let (of_claim, of_path) = (Disk::new(1 << 20), Disk::new(2 << 20));
+    let claim = format!(
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: raw\n  annotations: {{podstead.dev/block-device: {}}}\nspec:\n  \
+         accessModes: [ReadWriteOnce]\n  volumeMode: Block\n  resources: {{requests: {{storage: 1Mi}}}}\n",
+        of_claim.path
+    );
+    let pod = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: radio}}\nspec:\n  hostUsers: false\n  terminationGracePeriodSeconds: 1\n  volumes:\n    \
+         - {{name: raw, persistentVolumeClaim: {{claimName: raw}}}}\n    - {{name: path, hostPath: {{path: {}, type: BlockDevice}}}}\n  \
+         containers:\n    - name: main\n      image: localhost/busybox:1\n      command: [sleep, '1000000']\n      securityContext: {{runAsUser: \
+         1234, runAsGroup: 1234}}\n      volumeDevices: [{{name: raw, devicePath: /dev/xvda}}, {{name: path, devicePath: /dev/disk/b}}]\n    \
+         - name: other\n      image: localhost/busybox:1\n      command: [sleep, '1000000']\n",
+        of_path.path
+    );
+    host.write_manifest("claim.yaml", &claim);
+    host.write_manifest("radio.yaml", &pod);
+    host.wait_running("radio");
+    assert_eq!(sh(&host, "wc -c < /dev/xvda; wc -c < /dev/disk/b"), "1048576\n2097152\n");
+    sh(&host, "echo written > /dev/xvda; sync");
+    let written = fs::read(&of_claim.path).unwrap();
+    assert!(written.starts_with(b"written\n"));
+    let others = host.exec("radio", "other", &["/bin/sh", "-c", "ls /dev/xvda /dev/disk 2>&1 || true"]);
+    assert!(others.contains("No such file"), "{others}");
+    // A claim that is a device cannot be mounted as a directory.
+    let mounting = pod.replace("name: radio", "name: wrong").replace(
+        "volumeDevices: [{name: raw, devicePath: /dev/xvda},",
+        "volumeMounts: [{name: raw, mountPath: /raw}]\n      volumeDevices: [",
+    );
+    host.write_manifest("wrong.yaml", &mounting);
+    eventually("the reason", || {
+        let events = host.cli_ok(&["get", "events"]);
+        let told = "the claim has volumeMode: Block, use it in volumeDevices instead of volumeMounts";
+        if events.contains(told) { Ok(()) } else { Err(events) }
+    });
 }

@@ -110,6 +110,24 @@ fn holds(directory: &Path, text: &str) -> Option<std::path::PathBuf> {
     None
 }
 
+#[test]
+fn registries_count_without_a_restart() {
+    let registry = PrivateRegistry::start();
+    registry.push("shop/till:1");
+    let host = TestHost::start();
+    let daemon = host.daemon_pid();
+    host.write_manifest("pull.yaml", &registry.secret("pull", "me", PASSWORD));
+    host.write_manifest("till.yaml", &registry.pod("till", "Always", &["pull"]));
+    // By https, which the registry does not speak.
+    wait_refused(&host, "till", NOT_PULLED);
+    let config = std::fs::read_to_string(host.path("config.yaml")).unwrap();
+    let registries = format!("registries:\n  - host: {}\n    http: true\n", registry.place);
+    std::fs::write(host.path("config.yaml"), format!("{config}{registries}")).unwrap();
+    host.wait_running("till");
+    assert_eq!(host.daemon_pid(), daemon);
+    assert!(!host.cli_ok(&["status"]).contains("restart of the daemon"));
+}
+
 /// shows: spec.imagePullSecrets
 #[test]
 fn a_private_image_comes_with_the_right_secret_and_is_of_no_pod_without_one() {

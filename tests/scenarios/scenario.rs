@@ -273,7 +273,7 @@ impl Scenario {
             let given = old.container(&ContainerName::new(&run.name)).unwrap().resources.clone();
             (ContainerId::new(format!("{}-{}", run.name, run.attempt)), given)
         });
-        ObservedPod { uid: PodUid::new("uid"), sandbox, given: given.collect(), containers }
+        ObservedPod { uid: PodUid::new("uid"), sandbox, given: given.collect(), plugged: BTreeMap::new(), containers }
     }
 
     fn run(&self, old: &PodDefinition, run: &Run, present: u32) -> ContainerStatus {

@@ -50,6 +50,7 @@ pub(super) async fn page(backend: &Backend, page: Page) -> Answer {
                 pods: &pods,
                 workloads: &workloads,
                 network: &figures,
+                hooks: &backend.hooks.borrow(),
                 process,
                 started_at: backend.started_at,
             };

@@ -5,6 +5,7 @@ use crate::services::{Denied, Figures};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 use podstead_pod::SourceId;
+use podstead_settings::HookStanding;
 use podstead_store::SourceStatus;
 use podstead_sys::proc_stat::ProcessUsage;
 use serde_json::Value;
@@ -21,6 +22,8 @@ pub(super) struct Own<'a> {
     pub(super) workloads: &'a [Value],
     /// Services and NetworkPolicies.
     pub(super) network: &'a Figures,
+    /// Deliveries of the hooks of `notify`.
+    pub(super) hooks: &'a [HookStanding],
     pub(super) process: ProcessUsage,
     pub(super) started_at: Timestamp,
 }
@@ -40,13 +43,14 @@ fn is_running(status: &ContainerStatus) -> bool {
 
 /// The page.
 pub(super) fn own(observed: &Own<'_>) -> String {
-    let Own { sources, contact, pods, workloads, network, process, started_at } = observed;
+    let Own { sources, contact, pods, workloads, network, hooks, process, started_at } = observed;
     let mut out = Exposition::default();
     out.family("podstead_build_info", Kind::Gauge, "Version of the daemon.").sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     sources_of(&mut out, sources, contact);
     pods_of(&mut out, pods);
     workloads_of(&mut out, workloads);
     network_of(&mut out, network);
+    hooks_of(&mut out, hooks);
     out.family("process_cpu_seconds_total", Kind::Counter, "CPU time used by the daemon.")
         .sample(&[], process.cpu_nanos as f64 / 1e9);
     out.family("process_resident_memory_bytes", Kind::Gauge, "Resident memory of the daemon.")
@@ -100,6 +104,21 @@ fn sources_of(out: &mut Exposition, sources: &[SourceStatus], contact: impl Fn(&
     let mut family = out.family("podstead_source_held", Kind::Gauge, "1 if a source is held (rolled back or suspended), else 0.");
     for source in sources {
         family.sample(&[("source", source.id.as_str())], f64::from(u8::from(source.hold.is_some())));
+    }
+}
+
+fn hooks_of(out: &mut Exposition, hooks: &[HookStanding]) {
+    let mut family = out.family("podstead_notifications_waiting", Kind::Gauge, "Number of notifications that wait for a hook.");
+    for hook in hooks {
+        family.sample(&[("hook", hook.name.as_str())], hook.waiting as f64);
+    }
+    let help = "Number of attempts to deliver a notification since the daemon started, by result: delivered, refused (it is lost) or failed \
+                (it is repeated).";
+    let mut family = out.family("podstead_notifications_total", Kind::Counter, help);
+    for hook in hooks {
+        for (result, count) in [("delivered", hook.delivered), ("refused", hook.refused), ("failed", hook.failed)] {
+            family.sample(&[("hook", hook.name.as_str()), ("result", result)], count as f64);
+        }
     }
 }
 

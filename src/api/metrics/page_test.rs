@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use podstead_container::cgroup::{Counters, DiskCounters, Usage};
 use podstead_pod::SourceId;
+use podstead_settings::HookStanding;
 use podstead_store::SourceStatus;
 use podstead_sys::net_dev::InterfaceCounters;
 use podstead_sys::proc_stat::{HostUsage, ProcessUsage};
@@ -123,6 +124,7 @@ fn page() -> String {
         pods: &[pod],
         workloads: &[deployment],
         network: &network,
+        hooks: &[HookStanding { name: "ops".into(), ..HookStanding::default() }],
         process,
         started_at: Timestamp::UNIX_EPOCH,
     };

@@ -2,7 +2,7 @@
 
 use super::age::age_since;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, ContainerStateTerminated, ContainerStatus, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{Container, ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// Values of the columns of a pod.
@@ -41,6 +41,10 @@ impl PodRow {
             row.add_main_containers(status, sidecars);
         }
         let over = matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"));
+        // Beyond kubectl's words: it runs, but not with all that it needs.
+        if row.status == "Running" && lacks_devices(status) {
+            row.status = "DeviceMissing".into();
+        }
         if metadata.deletion_timestamp.is_some() && !over {
             row.status = "Terminating".into();
         }
@@ -130,6 +134,11 @@ fn is_sidecar(container: &Container) -> bool {
 
 fn has_condition(status: &PodStatus, type_: &str) -> bool {
     status.conditions.iter().flatten().any(|condition| condition.type_ == type_ && condition.status == "True")
+}
+
+fn lacks_devices(status: &PodStatus) -> bool {
+    let is_missing = |condition: &PodCondition| condition.type_ == "podstead.dev/DevicesAttached" && condition.status == "False";
+    status.conditions.iter().flatten().any(is_missing)
 }
 
 fn ending(terminated: &ContainerStateTerminated) -> String {

@@ -124,7 +124,13 @@ pub(super) fn update(pod: &HostPod, desired: Arc<DesiredPod>, settings: &Setting
 /// The actions for a pod that does not exist yet, and the objects that it waits for.
 fn fresh_actions(desired: &Arc<DesiredPod>, settings: &Settings) -> (Vec<Action>, Vec<String>) {
     let definition = PodDefinition::new(Arc::clone(desired), &settings.after);
-    let nothing = ObservedPod { uid: desired.uid.clone(), sandbox: None, containers: Vec::new(), given: BTreeMap::new() };
+    let nothing = ObservedPod {
+        uid: desired.uid.clone(),
+        sandbox: None,
+        containers: Vec::new(),
+        given: BTreeMap::new(),
+        plugged: BTreeMap::new(),
+    };
     (actions(&definition, &nothing, &WorkPhase::Sync, &PodState::default(), settings), missing(&definition))
 }
 

@@ -8,6 +8,7 @@ use podstead_runtime::client::resize;
 use podstead_sys::boot::boot_id;
 use podstead_sys::layout::Paths;
 use podstead_worker::record::{PodRecord, RecordError, read_all};
+use std::collections::BTreeMap;
 use std::fs;
 
 /// A pod with a record.
@@ -59,5 +60,5 @@ fn observe(paths: &Paths, uid: &PodUid, boot: &str) -> ObservedPod {
         sandbox.shim_pid = None;
     }
     let given = resize::read(&paths.given(uid));
-    ObservedPod { uid: uid.clone(), sandbox, containers, given }
+    ObservedPod { uid: uid.clone(), sandbox, containers, given, plugged: BTreeMap::new() }
 }

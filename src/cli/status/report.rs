@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::Pod;
 use podstead_api::show::{PodRow, age_since};
 use podstead_api::{DaemonObject, SourceObject, refused_objects};
 use podstead_pod::Severity;
+use podstead_settings::HookStanding;
 use podstead_status::UpstreamStatus;
 use podstead_telemetry::counted;
 use serde_json::Value;
@@ -32,6 +33,16 @@ pub(super) struct Report {
     pub(super) evidence: Evidence,
 }
 
+/// A hook whose last attempt did not succeed.
+fn write_hook(text: &mut String, hook: &HookStanding, color: bool) -> std::fmt::Result {
+    let waiting = match hook.waiting {
+        0 => "the receiver refused a notification, which is lost".to_owned(),
+        waiting => format!("{} waiting, cannot be delivered", counted(waiting, "notification")),
+    };
+    writeln!(text, "  {}", Style::Pending.paint(&format!("notify hook {}: {waiting}", printable(&hook.name)), color))?;
+    writeln!(text, "      {}", printable(hook.error.as_deref().unwrap_or_default()))
+}
+
 impl Report {
     /// True if there are no problems.
     pub(super) fn is_well(&self) -> bool {
@@ -44,6 +55,7 @@ impl Report {
             && configured
             && upstream
             && self.daemon.waiting_for_sources.is_empty()
+            && self.daemon.hooks.iter().all(|hook| hook.error.is_none())
             && self.pods.iter().all(|pod| self.has_no_trouble(pod, &PodRow::of(pod)))
             && explain_workloads(&self.workloads, &self.evidence).is_empty()
     }
@@ -77,6 +89,9 @@ impl Report {
                 Style::Pending
                     .paint(&format!("changed in the configuration, takes effect after a restart of the daemon: {fields}"), color)
             )?;
+        }
+        for hook in daemon.hooks.iter().filter(|hook| hook.error.is_some()) {
+            write_hook(text, hook, color)?;
         }
         for Finding { severity, what, why, remedy, .. } in &self.host {
             let style = if *severity == HostSeverity::Problem { Style::Bad } else { Style::Pending };

@@ -36,6 +36,7 @@ pub(super) fn advice(
         ("CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" | "PostStartHookError", _) => {
             Some(format!("podstead describe pod {name}"))
         }
+        ("DeviceMissing", _) => Some("plug in the device; containers that run get it back without a restart".into()),
         ("DeadlineExceeded", _) => Some("activeDeadlineSeconds was exceeded; change the manifest to run the pod again".into()),
         ("ContainerCreating" | "PodInitializing" | "Pending" | "Running" | "NotReady" | "Unknown", _) => {
             Some(format!("podstead describe pod {name}, if this persists"))

@@ -118,6 +118,11 @@ fn causes(
             causes.extend(evidence.last_words(container).map(|line| format!("last log line: {line}")));
         }
     }
+    if container.is_none() && row.status == "DeviceMissing" {
+        let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        let missing = conditions.filter(|condition| condition.reason.as_deref() == Some("DeviceMissing"));
+        causes.extend(missing.filter_map(|condition| condition.message.as_deref()).map(first_line));
+    }
     let of_container = |event: &Event| container.is_none_or(|container| is_about(event, container));
     let kill = container.and_then(|container| killed_by_probe(pod, container, evidence));
     causes.extend(kill.as_ref().map(ProbeKill::sentence));

@@ -19,6 +19,7 @@
 
 mod control;
 mod counters;
+mod devices;
 mod hierarchies;
 mod huge_pages;
 mod kill;
@@ -31,6 +32,7 @@ mod usage;
 mod tests;
 
 pub use counters::{Counters, DiskCounters};
+pub use devices::DeviceChange;
 pub use hierarchies::{CgroupVersion, Hierarchies};
 pub use limits::cpu_weight;
 pub use tree::Cgroups;

@@ -13,7 +13,7 @@ pub(super) fn nodes(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Optio
         // A node on which something is mounted is that mount's, one that is given is as it is given.
         let is_free = |device: &&HostDevice| {
             let is_mounted = spec.mounts.iter().any(|mount| device.path.starts_with(&mount.container_path));
-            !is_mounted && spec.devices.nodes.iter().all(|given| given.path != device.path)
+            !is_mounted && given(spec).all(|given| given.path != device.path)
         };
         for HostDevice { path, block, major, minor, mode, uid, gid } in sandbox.host_devices.iter().filter(is_free) {
             nodes.push(node(path, *block, (*major, *minor), *mode, (*uid, *gid))?);
@@ -37,7 +37,12 @@ pub(super) fn rules(spec: &ContainerSpec) -> Result<Vec<LinuxDeviceCgroup>, OciE
             .build()
             .part("device rule")
     };
-    spec.devices.nodes.iter().map(rule).collect()
+    given(spec).map(rule).collect()
+}
+
+/// Those that the container has, made by libcontainer or mounted in their places.
+fn given(spec: &ContainerSpec) -> impl Iterator<Item = &GivenDevice> {
+    spec.devices.nodes.iter().chain(spec.devices.plugged.iter().flatten())
 }
 
 fn node(path: &Path, block: bool, number: (u32, u32), mode: u32, owner: (u32, u32)) -> Result<LinuxDevice, OciError> {

@@ -10,7 +10,7 @@ use podstead_api::published::first_version;
 use podstead_config::Config;
 use podstead_config::last_valid;
 use podstead_container::PodLifecycleEvent;
-use podstead_image::{ImageStore, ImageStoreConfig, RegistryDirectories, default_auth_files};
+use podstead_image::{ImageStore, ImageStoreConfig, RegistryDirectories};
 use podstead_mux::ObjectView;
 use podstead_pod::env::EnvFacts;
 use podstead_pod::objects::FingerprintKey;
@@ -142,10 +142,11 @@ fn warn_of_others_ids(config: &Config) {
 
 fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>) -> anyhow::Result<Arc<ImageStore>> {
     make_directory(&config.preload, 0o755)?;
+    let settings = live::registry_settings(config);
     let store = ImageStoreConfig {
-        registries: config.registries.clone(),
-        auth_files: if config.default_auth_files { default_auth_files() } else { Vec::new() },
-        directories: RegistryDirectories { hosts: Some(config.registries_directory.clone()), ..RegistryDirectories::default() },
+        registries: settings.registries,
+        auth_files: settings.auth_files,
+        directories: RegistryDirectories { hosts: settings.hosts, ..RegistryDirectories::default() },
         preload: Some(config.preload.clone()),
         policy: config.image_policy.clone(),
         limits: config.images.limits,

@@ -18,13 +18,12 @@ use podstead_artifact::Wakers;
 use podstead_config::Config;
 use podstead_mux::MuxHandle;
 use podstead_pod::sharing::Sharing;
-use podstead_settings::ConfigStanding;
+use podstead_settings::{ConfigStanding, HookStanding};
 use podstead_source::webhook;
 use podstead_status::UpstreamStatus;
 use podstead_sync::Pulse;
 use podstead_telemetry::error_chain;
 use podstead_telemetry::logging::LevelControl;
-use podstead_worker::backoff::BackoffPolicy;
 use podstead_worker::halt::Command;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,7 +33,7 @@ use tokio::sync::{mpsc, watch};
 /// Settings that others are told of when the configuration changes.
 pub(super) struct Told {
     pub(super) sharing: watch::Sender<Arc<Sharing>>,
-    pub(super) crash_loop: watch::Sender<BackoffPolicy>,
+    pub(super) live: live::Told,
     pub(super) log_level: LevelControl,
 }
 
@@ -45,6 +44,7 @@ pub(super) struct Following {
     labels: watch::Receiver<BTreeMap<String, String>>,
     writable: watch::Receiver<Option<Arc<Writable>>>,
     wakers: Wakers,
+    hooks: watch::Receiver<Vec<HookStanding>>,
 }
 
 impl Following {
@@ -80,6 +80,7 @@ impl Following {
         };
         let (roster, standing) = Roster::start(file.to_owned(), Config::clone(config), links)?;
         stages.start("the sources", roster.run());
+        let (tell_hooks, hooks) = watch::channel(Vec::new());
         let links = NotifyLinks {
             config: live.clone(),
             published: base.published.clone(),
@@ -87,6 +88,7 @@ impl Following {
             standing: standing.clone(),
             file: base.paths.notifications(),
             node: config.node_name.to_string(),
+            hooks: tell_hooks,
         };
         stages.start_endless(notify::run(links));
         stages.start_endless(commit_status::run(CommitStatusLinks {
@@ -99,8 +101,8 @@ impl Following {
         let woken = wakers.clone();
         let serve_webhook = move |options| webhook::serve(options, woken.clone(), |_| {});
         stages.start_endless(live::serve(live.clone(), |config| config.webhook.clone(), serve_webhook));
-        stages.start_endless(live::follow(live.clone(), parts.runtime.clone(), parts.images.clone(), told.crash_loop));
-        Ok(Self { standing, live, labels, writable, wakers })
+        stages.start_endless(live::follow(live.clone(), parts.runtime.clone(), parts.images.clone(), told.live));
+        Ok(Self { standing, live, labels, writable, wakers, hooks })
     }
 }
 
@@ -171,6 +173,7 @@ pub(super) fn start_api(
         node: config.node_name.clone(),
         node_view: node::view(config, Arc::clone(&work.services.network)),
         config: following.standing,
+        hooks: following.hooks,
         wakers: following.wakers,
         source_control: Arc::new(flow.source_control),
         writable: following.writable,

@@ -18,7 +18,7 @@ mod stages;
 
 use super::dns::DnsSockets;
 use super::event_keeper::EventKeeper;
-use super::notify_manager;
+use super::{live, notify_manager};
 use anyhow::bail;
 use base::{Base, HostParts, make_directories};
 use front::{ApiLinks, Following, Told};
@@ -72,13 +72,15 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     let (mux_task, mux) = pods::mux_of(&base, &recovered);
     let (tell_sharing, shared) = watch::channel(Arc::new(sharing(&base.config.sources)));
     let (tell_crash_loop, crash_loop) = watch::channel(BackoffPolicy::crash_loop(base.config.crash_loop_max));
+    let (tell_cdi, cdi_directories) = watch::channel(base.config.cdi_directories.clone());
     let (poke, pokes) = mpsc::unbounded_channel();
     let networking = Networking::open(&base, dns, shared, poke.clone()).await;
-    let channels = WorkerChannels { pokes: poke, crash_loop, incarnations: mux.clone() };
+    let channels = WorkerChannels { pokes: poke, crash_loop, cdi_directories, incarnations: mux.clone() };
     let mut work = PodWork::adopt(&base, &parts, &networking, recovered, channels, &mut stages);
     let (flow, updates) = Flow::start(&base, &parts, &mut work, mux_task, &mut stages)?;
 
-    let told = Told { sharing: tell_sharing, crash_loop: tell_crash_loop, log_level };
+    let told =
+        Told { sharing: tell_sharing, live: live::Told { crash_loop: tell_crash_loop, cdi_directories: tell_cdi }, log_level };
     let following = Following::start(file, &base, &parts, &flow, mux.clone(), told, &mut stages)?;
     let served = networking.start(&base, &mut stages);
     finish_deletions(parts.volumes.clone());

@@ -20,8 +20,9 @@ use podstead_sync::Recovered;
 use podstead_sys::machine_key::FINGERPRINTS;
 use podstead_sys_async::clock::Clock;
 use podstead_worker::backoff::BackoffPolicy;
-use podstead_worker::{HostAddresses, PodWorkers, Services};
+use podstead_worker::{DeviceWatch, HostAddresses, PodWorkers, Services};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
@@ -51,6 +52,8 @@ pub(super) struct WorkerChannels {
     pub(super) pokes: mpsc::UnboundedSender<PodUid>,
     /// Back-off of crashing containers.
     pub(super) crash_loop: watch::Receiver<BackoffPolicy>,
+    /// Directories of CDI specs.
+    pub(super) cdi_directories: watch::Receiver<Vec<PathBuf>>,
     /// Recreates finished pods.
     pub(super) incarnations: MuxHandle,
 }
@@ -65,13 +68,16 @@ impl PodWork {
         channels: WorkerChannels,
         stages: &mut Stages,
     ) -> Self {
-        let WorkerChannels { pokes, crash_loop, incarnations } = channels;
+        let WorkerChannels { pokes, crash_loop, cdi_directories, incarnations } = channels;
         let (config, clock, clocks) = (&base.config, Clock::system(), Clocks::system());
         let known = workloads::known(&recovered);
         let uids = known.iter().map(|pod| pod.uid.clone());
         let observations = Arc::new(Observations::new(networking.backends.clone(), clocks.clone(), uids));
         let (prober, probes) = Prober::new(parts.runtime.clone(), base.events.clone(), clock, pokes.clone());
         stages.start_endless(prober.run());
+        let devices = Arc::new(DeviceWatch::default());
+        let (watch, poked) = (Arc::clone(&devices), pokes.clone());
+        stages.start_endless(async move { watch.run(poked).await });
         let services = Arc::new(Services {
             runtime: parts.runtime.clone(),
             images: parts.images.clone(),
@@ -92,7 +98,8 @@ impl PodWork {
             boot_id: clocks.boot_id().to_owned(),
             starts_stopped_at_boot: config.start_stopped_pods_at_boot,
             pids_limit: config.pod_pids_limit,
-            cdi_directories: config.cdi_directories.clone(),
+            cdi_directories,
+            devices: Arc::clone(&devices),
             pokes,
         });
         let mut workers = PodWorkers::new(Arc::clone(&services));

@@ -48,6 +48,9 @@ pub(super) struct Report {
 pub(super) struct Reported {
     revision: String,
     state: State,
+    /// Where it was reported; unknown in records of earlier versions.
+    #[serde(default)]
+    place: Option<String>,
 }
 
 /// A request on its way, or the pause after one that failed.
@@ -84,6 +87,14 @@ impl Course {
         self.failures
     }
 
+    /// Reports go to this place from now on. What another one was told is not known there.
+    pub(super) fn go_to(&mut self, place: &str) {
+        let is_elsewhere = |reported: &mut Reported| reported.place.as_deref().is_some_and(|other| other != place);
+        if self.reported.take_if(is_elsewhere).is_some() && !matches!(self.delivery, Delivery::UnderWay) {
+            (self.delivery, self.failures) = (Delivery::Idle, 0);
+        }
+    }
+
     /// Returns true if nothing more is to be reported of this revision.
     pub(super) fn is_over(&self, revision: Option<&str>) -> bool {
         let is_final = |reported: &Reported| reported.state == State::Success && revision == Some(&reported.revision);
@@ -116,10 +127,11 @@ impl Course {
         Some(report.clone())
     }
 
-    /// The server has the report, or will never take it.
-    pub(super) fn delivered(&mut self, report: Report) {
+    /// The server at `place` has the report, or will never take it.
+    pub(super) fn delivered(&mut self, report: Report, place: &str) {
         let Report { revision, state, description: _ } = report;
-        (self.reported, self.delivery, self.failures) = (Some(Reported { revision, state }), Delivery::Idle, 0);
+        let reported = Reported { revision, state, place: Some(place.to_owned()) };
+        (self.reported, self.delivery, self.failures) = (Some(reported), Delivery::Idle, 0);
     }
 
     /// An attempt failed, and the next one comes not before `next`.
@@ -132,6 +144,8 @@ impl Course {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const PLACE: &str = "https://git.example.org/shop/fleet";
 
     fn report(revision: &str, state: State) -> Report {
         Report { revision: revision.to_owned(), state, description: String::new() }
@@ -147,7 +161,7 @@ mod tests {
         course.see(report("a", State::Pending), false, begin);
         let first = course.begin(begin).unwrap();
         assert_eq!(course.begin(begin), None, "one at a time");
-        course.delivered(first);
+        course.delivered(first, PLACE);
         course.see(report("a", State::Success), false, after(begin, 1));
         assert_eq!(course.begin(after(begin, 5)), None);
         course.see(report("a", State::Failure), false, after(begin, 6));
@@ -155,12 +169,12 @@ mod tests {
         assert_eq!(course.begin(after(begin, 15)), None, "since second 6 only");
         let failure = course.begin(after(begin, 16)).unwrap();
         assert_eq!(failure.state, State::Failure);
-        course.delivered(failure);
+        course.delivered(failure, PLACE);
         course.see(report("a", State::Pending), false, after(begin, 20));
         assert_eq!(course.begin(after(begin, 20)), None, "no step back");
         course.see(report("a", State::Success), false, after(begin, 21));
         let success = course.begin(after(begin, 31)).unwrap();
-        course.delivered(success);
+        course.delivered(success, PLACE);
         assert!(course.is_over(Some("a")) && !course.is_over(Some("b")) && course.is_over(None));
     }
 
@@ -186,9 +200,25 @@ mod tests {
     #[test]
     fn restored_state_is_not_repeated() {
         let (mut course, begin) = (Course::default(), Instant::now());
-        course.delivered(report("a", State::Failure));
+        course.delivered(report("a", State::Failure), PLACE);
         let mut restored = Course::restored(course.reported().unwrap().clone());
         restored.see(report("a", State::Failure), true, begin);
         assert_eq!(restored.begin(begin), None);
+    }
+
+    #[test]
+    fn another_place_is_told_again() {
+        let (mut course, begin) = (Course::default(), Instant::now());
+        course.delivered(report("a", State::Success), PLACE);
+        course.go_to(PLACE);
+        assert!(course.is_over(Some("a")));
+        course.go_to("https://git.example.org/shop/other");
+        assert!(!course.is_over(Some("a")));
+        course.see(report("a", State::Success), true, begin);
+        assert!(course.begin(begin).is_some());
+        let earlier: Reported = serde_json::from_str(r#"{"revision": "a", "state": "success"}"#).unwrap();
+        let mut course = Course::restored(earlier);
+        course.go_to(PLACE);
+        assert!(course.is_over(Some("a")), "a record without a place is of the same");
     }
 }

@@ -53,7 +53,7 @@ pub(super) struct CommitStatusLinks {
 struct Reporter {
     links: CommitStatusLinks,
     courses: BTreeMap<SourceId, Course>,
-    attempts: JoinSet<(SourceId, Report, Attempt)>,
+    attempts: JoinSet<(SourceId, Report, String, Attempt)>,
 }
 
 /// Runs as long as the daemon.
@@ -77,8 +77,8 @@ pub(super) async fn run(links: CommitStatusLinks) -> Infallible {
             () = tokio::time::sleep(LOOK) => {}
             _ = reporter.links.config.changed() => {}
             Some(ended) = reporter.attempts.join_next() => {
-                if let Ok((source, report, attempt)) = ended {
-                    reporter.take(source, report, attempt).await;
+                if let Ok((source, report, place, attempt)) = ended {
+                    reporter.take(source, report, &place, attempt).await;
                 }
             }
         }
@@ -94,8 +94,19 @@ fn wanted(config: &Config) -> BTreeMap<SourceId, CommitStatus> {
     config.sources.iter().filter_map(|source| Some((source.name.clone(), of(&source.place)?))).collect()
 }
 
+/// Server, repository and name of the status: what one was told, another one does not know.
+fn place_of(config: &CommitStatus) -> String {
+    let CommitStatus { provider: _, api, repository, context, token_file: _, ca_file: _ } = config;
+    format!("{api} {repository} {}", context.as_deref().unwrap_or_default())
+}
+
 impl Reporter {
     fn look(&mut self, wanted: &BTreeMap<SourceId, CommitStatus>) {
+        for (source, course) in &mut self.courses {
+            if let Some(config) = wanted.get(source) {
+                course.go_to(&place_of(config));
+            }
+        }
         let statuses = self.links.published.sources();
         let open: Vec<_> = statuses
             .into_iter()
@@ -125,22 +136,22 @@ impl Reporter {
             let (source, config, node) = (source.clone(), config.clone(), self.links.node.clone());
             self.attempts.spawn(async move {
                 let attempt = request::send(&config, &report, &node).await;
-                (source, report, attempt)
+                (source, report, place_of(&config), attempt)
             });
         }
     }
 
     /// Takes the result of an attempt.
-    async fn take(&mut self, source: SourceId, report: Report, attempt: Attempt) {
+    async fn take(&mut self, source: SourceId, report: Report, place: &str, attempt: Attempt) {
         let Some(course) = self.courses.get_mut(&source) else { return };
         let told = match attempt {
             Attempt::Delivered => {
                 tracing::info!(%source, revision = report.revision, state = report.state.as_str(), "reported the status of the commit");
-                course.delivered(report);
+                course.delivered(report, place);
                 None
             }
             Attempt::Refused(reason) => {
-                course.delivered(report);
+                course.delivered(report, place);
                 Some(format!("the server refused the status of the commit: {reason}"))
             }
             Attempt::Failed(reason, asked) => {

@@ -13,8 +13,8 @@ use super::live::LiveConfig;
 use deliver::Message;
 use jiff::Timestamp;
 use podstead_api::{Published, WORKLOAD_KINDS};
-use podstead_config::notify::NotifyConfig;
-use podstead_settings::ConfigStanding;
+use podstead_config::notify::{Hook, NotifyConfig};
+use podstead_settings::{ConfigStanding, HookStanding};
 use podstead_sys::atomic_file::write_durable;
 use podstead_telemetry::EventLog;
 use std::collections::{BTreeMap, VecDeque};
@@ -54,6 +54,8 @@ pub(super) struct NotifyLinks {
     pub(super) file: PathBuf,
     /// Name of this host.
     pub(super) node: String,
+    /// Deliveries so far.
+    pub(super) hooks: watch::Sender<Vec<HookStanding>>,
 }
 
 /// Attempts of one hook.
@@ -67,6 +69,8 @@ struct Course {
     next: Option<Instant>,
     /// Times of the last hour at which something was sent.
     sent: VecDeque<Instant>,
+    /// For metrics and the status; its name and what waits are filled in when it is shown.
+    standing: HookStanding,
 }
 
 /// The task.
@@ -96,6 +100,7 @@ pub(super) async fn run(links: NotifyLinks) -> Infallible {
     loop {
         let config = notifier.links.config.borrow_and_update().notify.clone();
         if config.hooks.is_empty() && notifier.attempts.is_empty() {
+            notifier.show(&config);
             // Without hooks nothing is looked at; the sender lives as long as the daemon.
             if notifier.links.config.changed().await.is_err() {
                 std::future::pending::<()>().await;
@@ -108,6 +113,7 @@ pub(super) async fn run(links: NotifyLinks) -> Infallible {
             notifier.tracker.observe(&observed, &config, now, &mut || podstead_pod::PodUid::random().to_string());
         notifier.write().await;
         notifier.start_attempts(&config);
+        notifier.show(&config);
         // All arms are cancel-safe: a task that ended is taken by the arm that wins.
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
@@ -175,6 +181,20 @@ impl Notifier {
         }
     }
 
+    /// Shows the deliveries of the configured hooks.
+    fn show(&self, config: &NotifyConfig) {
+        let of = |hook: &Hook| {
+            let standing = self.courses.get(&hook.name).map(|course| course.standing.clone()).unwrap_or_default();
+            HookStanding { name: hook.name.clone(), waiting: self.tracker.waiting(&hook.name), ..standing }
+        };
+        let hooks: Vec<HookStanding> = config.hooks.iter().map(of).collect();
+        self.links.hooks.send_if_modified(|shown| {
+            let differs = *shown != hooks;
+            *shown = hooks;
+            differs
+        });
+    }
+
     /// Takes the result of an attempt.
     fn take(&mut self, hook: &str, id: &str, attempt: Attempt) {
         let course = self.courses.entry(hook.to_owned()).or_default();
@@ -187,11 +207,15 @@ impl Notifier {
                 }
                 (course.failures, course.next) = (0, None);
                 course.sent.push_back(now);
+                course.standing.delivered += 1;
+                course.standing.error = None;
             }
             Attempt::Refused(reason) => {
                 tracing::error!(hook, %reason, "the receiver refused a notification, which is dropped");
                 (course.failures, course.next) = (0, None);
                 course.sent.push_back(now);
+                course.standing.refused += 1;
+                course.standing.error = Some(reason);
             }
             Attempt::Failed(reason, asked) => {
                 if course.failures == 0 {
@@ -200,6 +224,8 @@ impl Notifier {
                 let pause = asked.map_or_else(|| pause(course.failures), |asked| asked.clamp(PAUSES.0, MAX_ASKED));
                 course.failures = course.failures.saturating_add(1);
                 course.next = Some(now + pause);
+                course.standing.failed += 1;
+                course.standing.error = Some(reason);
                 return;
             }
         }

@@ -193,6 +193,11 @@ impl Tracker {
         queue.waiting.front().map(|notice| (notice, queue.dropped))
     }
 
+    /// Number of notifications that wait for a hook.
+    pub(super) fn waiting(&self, hook: &str) -> usize {
+        self.queues.get(hook).map_or(0, |queue| queue.waiting.len())
+    }
+
     /// The notification was delivered, or never will be.
     pub(super) fn done(&mut self, hook: &str, id: &str) {
         if let Some(queue) = self.queues.get_mut(hook)

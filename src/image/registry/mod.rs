@@ -9,6 +9,7 @@ mod challenge;
 mod client;
 mod error;
 mod hosts;
+mod live;
 pub(super) mod login;
 mod origin;
 mod token;
@@ -16,6 +17,7 @@ mod transport;
 
 pub(super) use client::Registries;
 pub(super) use error::RegistryError;
+pub(super) use live::LiveRegistries;
 pub(super) use login::{HostLogin, HostLogins};
 
 use async_trait::async_trait;

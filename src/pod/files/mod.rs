@@ -68,6 +68,12 @@ pub enum ProjectionProblem {
     /// A resource cannot be read.
     #[error(transparent)]
     Resource(#[from] ResourceFieldError),
+    /// A container mounts what is a block device.
+    #[error("the claim has volumeMode: Block, use it in volumeDevices instead of volumeMounts")]
+    BlockMounted,
+    /// A container wants a block device from what is a directory.
+    #[error("the claim is a directory, use it in volumeMounts, or set volumeMode: Block and its block device")]
+    NoBlock,
     /// One path is a file and the directory of another.
     #[error("{0:?} is below another path that is a file")]
     Clash(String),

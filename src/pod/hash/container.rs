@@ -2,10 +2,11 @@
 
 use super::projection::{Projection, digest, without_zeros};
 use crate::containers::{self, list, spec, text};
+use crate::devices::DeviceRequest;
 use crate::env::FieldRef;
 use crate::identity::STAMPED_ANNOTATIONS;
 use crate::security::apparmor_annotation;
-use crate::{Pod, cdi, resources};
+use crate::{Pod, cdi, devices, resources};
 use k8s_openapi::api::core::v1::{
     Container, EnvVar, EnvVarSource, Lifecycle, PodSecurityContext, PodSpec, ResourceRequirements, SecurityContext, VolumeMount,
 };
@@ -142,6 +143,10 @@ fn of_pod(projection: &mut Projection, pod: &Pod, container: &Container) {
     } = spec(pod);
     let devices = cdi::annotated(pod.metadata.annotations.as_ref()).unwrap_or_default();
     projection.nonzero("cdi", &devices.iter().map(ToString::to_string).collect::<Vec<_>>());
+    let plugged = devices::of_pod(pod);
+    let of_container = plugged.iter().filter(|request| request.is_for(&container.name));
+    let shown = |request: &DeviceRequest| format!("{} {} {}", request.path.display(), request.selector, request.permissions);
+    projection.nonzero("devices", &of_container.map(shown).collect::<Vec<_>>());
     projection.nonzero("hostAliases", host_aliases);
     projection.nonzero("dnsPolicy", dns_policy);
     projection.nonzero("dnsConfig", dns_config);

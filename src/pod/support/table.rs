@@ -71,7 +71,7 @@ const METADATA: &[(&str, Support)] = &[
     (
         "annotations",
         Partly {
-            note: "`cdi.k8s.io/*` request devices of the host; `kubernetes.io/config.*` are set by podstead; the seccomp annotations of Kubernetes before 1.27 are refused",
+            note: "`cdi.k8s.io/*` and `devices.podstead.dev/*` request devices of the host; `kubernetes.io/config.*` are set by podstead; the seccomp annotations of Kubernetes before 1.27 are refused",
             judge: judge::annotations,
         },
     ),
@@ -466,10 +466,9 @@ const CONTAINER: &[(&str, Support)] = &[
     ("terminationMessagePath", YES),
     ("terminationMessagePolicy", YES),
     ("tty", YES),
-    (
-        "volumeDevices",
-        refused("raw block devices are not supported", "mount the device with a hostPath volume of type BlockDevice"),
-    ),
+    ("volumeDevices", YES),
+    ("volumeDevices[].devicePath", Honoured("below `/dev`")),
+    ("volumeDevices[].name", Honoured("of a claim with `volumeMode: Block`, or of a `hostPath` volume of type `BlockDevice`")),
     ("volumeMounts", YES),
     ("volumeMounts[].mountPath", Honoured("not `/proc` or `/sys` themselves")),
     ("volumeMounts[].mountPropagation", Honoured("not `Bidirectional` on `/dev` itself")),

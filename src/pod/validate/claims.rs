@@ -1,8 +1,9 @@
 //! PersistentVolumeClaims, as the API server checks them, and their fields without a meaning on a single host.
 
 use super::names::{dns_label, dns_subdomain};
-use crate::claims::RECLAIM_POLICY_ANNOTATION;
+use crate::claims::{BLOCK_DEVICE_ANNOTATION, RECLAIM_POLICY_ANNOTATION};
 use crate::containers::{list, text};
+use crate::devices;
 use crate::field::{FieldPath, Problems};
 use crate::quantity::Amount;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec};
@@ -18,9 +19,28 @@ pub(crate) fn check(claim: &PersistentVolumeClaim, problems: &mut Problems) {
     if let Some(policy) = policy {
         problems.one_of(&metadata.child("annotations").key(RECLAIM_POLICY_ANNOTATION), policy, &["Retain", "Delete"]);
     }
+    check_device(claim, &metadata.child("annotations").key(BLOCK_DEVICE_ANNOTATION), problems);
     match &claim.spec {
         Some(spec) => check_spec(spec, &FieldPath::root("spec"), problems),
         None => problems.required(&FieldPath::root("spec"), ""),
+    }
+}
+
+/// A block device is named exactly with `volumeMode: Block`.
+fn check_device(claim: &PersistentVolumeClaim, path: &FieldPath, problems: &mut Problems) {
+    let is_block = claim.spec.as_ref().is_some_and(|spec| text(&spec.volume_mode) == "Block");
+    let device = claim.metadata.annotations.as_ref().and_then(|annotations| annotations.get(BLOCK_DEVICE_ANNOTATION));
+    match (is_block, device) {
+        (true, Some(device)) => {
+            if let Err(rule) = devices::host_path(device) {
+                problems.invalid(path, device, rule);
+            }
+        }
+        (true, None) => {
+            problems.required(path, "the path of the block device, such as /dev/disk/by-id/..., with volumeMode: Block")
+        }
+        (false, Some(_)) => problems.forbidden(path, "needs volumeMode: Block"),
+        (false, None) => {}
     }
 }
 
@@ -56,10 +76,8 @@ fn check_spec(spec: &PersistentVolumeClaimSpec, path: &FieldPath, problems: &mut
         Some((request, Ok(_))) => problems.invalid(&place, &request.0, "must be greater than 0"),
         Some((request, Err(error))) => problems.invalid(&place, &request.0, error),
     }
-    if text(volume_mode) == "Block" {
-        problems.unsupported(&path.child("volumeMode"), "raw block devices are not supported", None);
-    } else if !text(volume_mode).is_empty() {
-        problems.one_of(&path.child("volumeMode"), text(volume_mode), &["Filesystem"]);
+    if !text(volume_mode).is_empty() {
+        problems.one_of(&path.child("volumeMode"), text(volume_mode), &["Filesystem", "Block"]);
     }
     if data_source.is_some() || data_source_ref.is_some() {
         let instead = Some("fill the volume in an init container");
@@ -107,9 +125,29 @@ mod tests {
     }
 
     #[test]
+    fn block_device_is_named_with_its_mode() {
+        let check = |device: &str, mode: &str, expected: &[&str]| {
+            let spec = format!("{{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}, volumeMode: {mode}}}");
+            let claim = format!("{{metadata: {{name: a, annotations: {{{device}}}}}, spec: {spec}}}");
+            let claim: PersistentVolumeClaim = serde_yaml::from_str(&claim).unwrap();
+            let mut problems = Problems::default();
+            super::check(&claim, &mut problems);
+            let told: Vec<String> = problems.into_vec().iter().map(|problem| problem.message.clone()).collect();
+            assert_eq!(told, expected, "{device} {mode}");
+        };
+        check("podstead.dev/block-device: /dev/disk/by-id/x", "Block", &[]);
+        check("", "Block", &["is required: the path of the block device, such as /dev/disk/by-id/..., with volumeMode: Block"]);
+        check("podstead.dev/block-device: /dev/sdb", "Filesystem", &["forbidden: needs volumeMode: Block"]);
+        check(
+            "podstead.dev/block-device: /etc/passwd",
+            "Block",
+            &["invalid value \"/etc/passwd\": must be an absolute path below /dev, without '..'"],
+        );
+    }
+
+    #[test]
     fn what_needs_a_cluster_is_reported() {
         let plain = "accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}";
-        check_claim(&format!("spec: {{{plain}, volumeMode: Block}}"), &["spec.volumeMode: raw block devices are not supported"]);
         check_claim(
             &format!("spec: {{{plain}, volumeName: pv-1}}"),
             &["spec.volumeName: has no effect: each claim has its own directory"],

@@ -1,9 +1,9 @@
 //! Names, labels and annotations.
 
 use super::names::{dns_label, dns_subdomain, label_value, qualified_name, uid};
-use crate::cdi;
 use crate::containers::text;
 use crate::field::{FieldPath, Problems};
+use crate::{cdi, devices};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeMap;
 
@@ -52,6 +52,10 @@ fn annotations(annotations: Option<&BTreeMap<String, String>>, path: &FieldPath,
     }
     if let Err(error) = cdi::annotated(annotations) {
         problems.invalid(&path.key(&error.annotation), &error.text, "must be the name of a CDI device, vendor.com/class=name");
+    }
+    if let Err(error) = devices::requested(annotations) {
+        let value = annotations.and_then(|annotations| annotations.get(&error.annotation)).map_or("", String::as_str);
+        problems.invalid(&path.key(&error.annotation), value, &error.rule);
     }
     if bytes > MAX_ANNOTATIONS_BYTES {
         problems.too_long(path, MAX_ANNOTATIONS_BYTES, "bytes for the keys and values of all annotations together");
@@ -139,6 +143,13 @@ mod tests {
             "name: a, annotations: {cdi.k8s.io/x: radio}",
             &[
                 "metadata.annotations[cdi.k8s.io/x]: invalid value \"radio\": must be the name of a CDI device, vendor.com/class=name",
+            ],
+        );
+        check("name: a, annotations: {devices.podstead.dev/radio: /dev/serial/by-id/usb-A}", &[]);
+        check(
+            "name: a, annotations: {devices.podstead.dev/radio: /etc/passwd}",
+            &[
+                "metadata.annotations[devices.podstead.dev/radio]: invalid value \"/etc/passwd\": path \"/etc/passwd\" must be an absolute path below /dev, without '..'",
             ],
         );
         check(&format!("name: a, annotations: {{b: {}}}", "x".repeat(256 * 1024 - 1)), &[]);

@@ -9,6 +9,7 @@
 
 pub(super) mod claims;
 mod containers;
+mod devices;
 mod dns;
 mod env;
 mod lifecycle;
@@ -35,6 +36,7 @@ use names::Rule;
 pub(super) fn pod(pod: &Pod, full_name: &str, context: &AdmitContext, problems: &mut Problems) {
     metadata::check(&pod.metadata, full_name, &metadata_path(), problems);
     networks::check(pod, &metadata_path().child("annotations"), problems);
+    devices::check(pod, &metadata_path().child("annotations"), problems);
     match &pod.spec {
         Some(spec) => spec::check(pod, spec, full_name, context, &spec_path(), problems),
         None => problems.required(&spec_path(), ""),

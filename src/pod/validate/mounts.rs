@@ -2,6 +2,7 @@
 
 use super::names::{Rule, inner_path, no_nul, no_steps_back};
 use crate::containers::{list, text};
+use crate::devices;
 use crate::field::{FieldPath, Problems, did_you_mean};
 use k8s_openapi::api::core::v1::{Container, Volume, VolumeMount};
 use std::collections::HashSet;
@@ -28,6 +29,27 @@ pub(super) fn check(container: &Container, volumes: &[Volume], path: &FieldPath,
             problems.duplicate(&path.child("name"), &device.name);
         }
         check_mount_path(&device.device_path, &mut places, &path.child("devicePath"), problems);
+        if container_path(&device.device_path).is_ok() {
+            problems.rule(&path.child("devicePath"), &device.device_path, devices::container_path(&device.device_path));
+        }
+        check_device(&device.name, volumes, &path.child("name"), problems);
+    }
+}
+
+/// Block devices come from claims, and from paths of the host of that type.
+fn check_device(name: &str, volumes: &[Volume], path: &FieldPath, problems: &mut Problems) {
+    let Some(volume) = volumes.iter().find(|volume| volume.name == name) else { return };
+    match &volume.host_path {
+        Some(source) if devices::is_block_device(source) => {
+            if let Err(rule) = devices::host_path(&source.path) {
+                problems.forbidden(path, format_args!("the path of volume {name} {rule}"));
+            }
+        }
+        None if volume.persistent_volume_claim.is_some() => {}
+        Some(_) | None => {
+            problems
+                .forbidden(path, "volumeDevices needs a persistentVolumeClaim volume, or a hostPath volume of type BlockDevice");
+        }
     }
 }
 

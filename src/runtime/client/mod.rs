@@ -16,6 +16,7 @@ mod inner;
 mod launch;
 mod logs;
 mod loss;
+mod plug;
 mod recover;
 pub mod resize;
 mod session;
@@ -32,8 +33,8 @@ use inner::{Inner, PROMPT, START, blocking, link_logs};
 use podstead_container::cgroup::Cgroups;
 use podstead_container::protocol::{Answer, LogLimits, Operation, Refusal};
 use podstead_container::{
-    ContainerResources, ContainerSpec, ContainerStatus, ExecSpec, ObservedPod, PodLifecycleEvent, SandboxSpec, SandboxState,
-    SandboxStatus,
+    ContainerResources, ContainerSpec, ContainerStatus, ExecSpec, GivenDevice, ObservedPod, PodLifecycleEvent, SandboxSpec,
+    SandboxState, SandboxStatus,
 };
 use podstead_pod::resources::QosClass;
 use podstead_pod::{ContainerId, PodUid};
@@ -115,6 +116,10 @@ impl Runtime for ShimRuntime {
         resize::resize_container(&self.inner, uid, id, resources).await
     }
 
+    async fn plug_devices(&self, uid: &PodUid, id: &ContainerId, devices: &[GivenDevice]) -> Result<(), RuntimeError> {
+        plug::plug(&self.inner, uid, id, devices).await
+    }
+
     async fn stop_sandbox(&self, uid: &PodUid) -> Result<(), RuntimeError> {
         teardown::stop_sandbox(&self.inner, uid).await
     }
@@ -126,6 +131,7 @@ impl Runtime for ShimRuntime {
     async fn start_container(&self, spec: &ContainerSpec) -> Result<ContainerStatus, StartError> {
         let connection =
             self.inner.connection(&spec.pod).ok_or_else(|| RuntimeError::NotFound(format!("sandbox of pod {}", spec.full_name)))?;
+        plug::note(&self.inner, spec).await?;
         // The helper moves the container's first process in some milliseconds.
         cgroup_moves::prepare_in_background();
         match connection.request(Operation::Start(Box::new(spec.clone())), START).await? {

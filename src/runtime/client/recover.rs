@@ -1,7 +1,7 @@
 //! At start: what is left of earlier daemons' pods.
 
 use super::view::PodView;
-use super::{Inner, blocking, failed, id_ranges, launch, link_logs, loss, resize, teardown};
+use super::{Inner, blocking, failed, id_ranges, launch, link_logs, loss, plug, resize, teardown};
 use crate::RuntimeError;
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -43,7 +43,7 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<ObservedPod>, Runt
 async fn recover_pod(inner: &Arc<Inner>, uid: PodUid) -> Option<ObservedPod> {
     let (reader, read_uid) = (Arc::clone(inner), uid.clone());
     let records = blocking("read records", move || Ok(read_records(&reader, &read_uid))).await;
-    let (sandbox, containers, given) = records.unwrap_or_default();
+    let (sandbox, containers, given, plugged) = records.unwrap_or_default();
     {
         let mut pods = inner.pods();
         let pod = pods.entry(uid.clone()).or_default();
@@ -54,6 +54,7 @@ async fn recover_pod(inner: &Arc<Inner>, uid: PodUid) -> Option<ObservedPod> {
         pod.containers.clear();
         containers.into_iter().for_each(|container| pod.note(container));
         pod.given = given;
+        pod.plugged = plugged;
     }
     match launch::connect(inner, &uid).await {
         Ok((connection, hello, shim)) => {
@@ -151,7 +152,8 @@ fn tell_exits(inner: &Inner, uid: &PodUid) {
     }
 }
 
-type Records = (Option<SandboxRecord>, Vec<ContainerStatus>, BTreeMap<ContainerId, ContainerResources>);
+type Records =
+    (Option<SandboxRecord>, Vec<ContainerStatus>, BTreeMap<ContainerId, ContainerResources>, BTreeMap<ContainerId, plug::Plugged>);
 
 fn read_records(inner: &Inner, uid: &PodUid) -> Records {
     let sandbox = usable(&inner.paths().sandbox_record(uid), SandboxRecord::read);
@@ -166,7 +168,7 @@ fn read_records(inner: &Inner, uid: &PodUid) -> Records {
         Err(error) => tracing::warn!(pod_uid = %uid, %error, "cannot read the records of containers"),
     }
     // A sandbox of another boot cannot live, even if something listens on its socket's path.
-    (sandbox, containers, resize::read(&inner.paths().given(uid)))
+    (sandbox, containers, resize::read(&inner.paths().given(uid)), plug::read(&inner.paths().plugged(uid)))
 }
 
 fn is_record(path: &Path) -> bool {

@@ -1,10 +1,11 @@
 //! View of one pod, in memory.
 
 use super::connection::Connection;
+use super::plug::Plugged;
 use jiff::Timestamp;
 use podstead_container::{ContainerResources, ContainerState, ContainerStatus, ObservedPod, SandboxStatus};
 use podstead_pod::{ContainerId, PodUid};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// One pod.
@@ -17,6 +18,10 @@ pub(crate) struct PodView {
     pub(super) containers: Vec<ContainerStatus>,
     /// The recorded resources of living containers.
     pub(super) given: BTreeMap<ContainerId, ContainerResources>,
+    /// The recorded devices of living containers that may be unplugged.
+    pub(super) plugged: BTreeMap<ContainerId, Plugged>,
+    /// Containers whose devices are being changed.
+    pub(super) plugging: BTreeSet<ContainerId>,
     /// To the living shim.
     pub(super) connection: Option<Connection>,
 }
@@ -28,6 +33,7 @@ impl PodView {
             sandbox: self.sandbox.clone(),
             containers: self.containers.clone(),
             given: self.given.clone(),
+            plugged: self.plugged.iter().map(|(id, plugged)| (id.clone(), plugged.devices.clone())).collect(),
         }
     }
 
@@ -45,6 +51,7 @@ impl PodView {
     pub(super) fn forget(&mut self, id: &ContainerId) {
         self.containers.retain(|container| container.id != *id);
         self.given.remove(id);
+        self.plugged.remove(id);
     }
 
     /// The containers that live, as far as is known.

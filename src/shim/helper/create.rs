@@ -82,6 +82,7 @@ fn prepare(
     let views = if spec.devices.hooks.is_empty() { Some(Views::take(&paths, uid, users)?) } else { None };
     let mut trees = Tree::take_all(spec, users)?;
     mounts::isolate()?;
+    trees.extend(Tree::make_plugged(spec, users, bundle)?);
     let layer = paths.container_layer(uid, id);
     if let Some(users) = users {
         users.prepare_root(&mut spec.image.layers, &layer, bundle)?;

@@ -6,6 +6,7 @@ use nix::fcntl::{AT_FDCWD, OFlag, open};
 use nix::sys::stat::{Mode, fstat};
 use podstead_container::{BoundDirectory, ContainerSpec, Mount, PinnedSource, Propagation};
 use podstead_sys::beneath::open_beneath;
+use podstead_sys::device_node;
 use podstead_sys::mount_tree::{self, EventFlow, Submounts};
 use rustix::mount::MountAttrFlags;
 use std::os::fd::OwnedFd;
@@ -62,6 +63,18 @@ impl Tree {
         mount_tree::set_event_flow(&tree, EventFlow::Private).attempt("set mount propagation")?;
         let restrictions = Restrictions::of_options(&files.options);
         Ok(Self { mount: tree, place: files.container_path.clone(), restrictions, volume: None })
+    }
+
+    /// Makes the nodes of devices that may be unplugged. To be called in a mount namespace of this process's own, in which nothing is shared;
+    /// for a moment something is mounted on the directory `scratch` there.
+    pub(super) fn make_plugged(spec: &ContainerSpec, users: Option<&Users>, scratch: &Path) -> Result<Vec<Self>, Failure> {
+        let made = spec.devices.plugged.iter().flatten().map(|device| {
+            let node = device.node(users.map(Users::first_host_id));
+            let what = format!("make the node of the device at {}", device.path.display());
+            let mount = device_node::make(&node, scratch).attempt(&what)?;
+            Ok(Self { mount, place: device.path.clone(), restrictions: Restrictions::of_options(&[]), volume: None })
+        });
+        made.collect()
     }
 
     /// The same with another mount of the same files.

@@ -58,6 +58,11 @@ impl Users {
         Ok(Some(Self { namespace, first }))
     }
 
+    /// The pod's root, as the host counts.
+    pub(super) const fn first_host_id(&self) -> u32 {
+        self.first
+    }
+
     /// Maps a detached tree to the pod's ids.
     pub(super) fn map(&self, tree: &OwnedFd, origin: &Path) -> Result<(), Failure> {
         mount_tree::map_ids(tree, &self.namespace, Submounts::Take).map_err(|error| {

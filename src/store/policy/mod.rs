@@ -18,7 +18,7 @@ use podstead_pod::containers::{self, ContainerKind};
 use podstead_pod::security::{
     DEFAULT_APPARMOR_PROFILE, DEFAULT_CAPABILITIES, SeccompProfile, Security, apparmor_annotation, container_security,
 };
-use podstead_pod::{FieldProblem, Pod, Severity, cdi};
+use podstead_pod::{FieldProblem, Pod, Severity, cdi, claims, devices};
 use podstead_settings::Allow;
 use std::path::Path;
 
@@ -32,12 +32,19 @@ pub(super) fn of_namespace(namespace: &str, allow: &Allow) -> Vec<FieldProblem> 
 }
 
 /// The same for a claim, which is a directory of the host that outlives its pods.
-pub(super) fn of_claim(namespace: &str, allow: &Allow) -> Vec<FieldProblem> {
+pub(super) fn of_claim(claim: &PersistentVolumeClaim, namespace: &str, allow: &Allow) -> Vec<FieldProblem> {
     let mut found = of_namespace(namespace, allow);
+    found.extend(of_block_device(claim, "metadata.annotations", allow));
     if !allow.persistent_volumes() {
         found.push(violation("kind", "a PersistentVolumeClaim".to_owned(), "persistentVolumes"));
     }
     found
+}
+
+/// A claim that is a block device of the host.
+fn of_block_device(claim: &PersistentVolumeClaim, field: &str, allow: &Allow) -> Option<FieldProblem> {
+    let device = claims::block_device(claim)?.display().to_string();
+    (!allow.device_path(&device)).then(|| violation(field, format!("device {device}"), "devices"))
 }
 
 /// The same for the claims that a StatefulSet makes.
@@ -45,7 +52,11 @@ pub(super) fn of_claim_templates(templates: &[PersistentVolumeClaim], allow: &Al
     let made = |index| {
         violation(&format!("spec.volumeClaimTemplates[{index}]"), "a PersistentVolumeClaim".to_owned(), "persistentVolumes")
     };
-    if allow.persistent_volumes() { Vec::new() } else { (0..templates.len()).map(made).collect() }
+    let mut found = if allow.persistent_volumes() { Vec::new() } else { (0..templates.len()).map(made).collect() };
+    for (index, template) in templates.iter().enumerate() {
+        found.extend(of_block_device(template, &format!("spec.volumeClaimTemplates[{index}].metadata.annotations"), allow));
+    }
+    found
 }
 
 /// Reports whether a pod has access to the host beyond that of a pod under `allow: {}`. Its namespace and images do not matter.
@@ -71,6 +82,10 @@ pub(super) fn of_pod(pod: &Pod, namespace: &str, allow: &Allow) -> Vec<FieldProb
         cdi::annotated(pod.metadata.annotations.as_ref()).unwrap_or_default().iter().filter(|device| !allow.device(device))
     {
         found.push(violation("metadata.annotations", format!("device {device}"), "devices"));
+    }
+    // Claims are judged by themselves.
+    for request in devices::all_of(pod, |_| None).iter().filter(|request| !allow.requested_device(request)) {
+        found.push(violation("metadata.annotations", format!("device {}", request.permission()), "devices"));
     }
     found.extend(of_volumes(spec, allow));
     for (field, container) in containers_of(pod) {
@@ -105,7 +120,9 @@ fn of_volumes(spec: &PodSpec, allow: &Allow) -> Vec<FieldProblem> {
         let mounts = || {
             containers().flat_map(|container| container.volume_mounts.iter().flatten()).filter(|mount| mount.name == volume.name)
         };
-        let read_only = mounts().all(|mount| mount.read_only == Some(true));
+        let is_device =
+            containers().flat_map(|container| container.volume_devices.iter().flatten()).any(|device| device.name == volume.name);
+        let read_only = !is_device && mounts().all(|mount| mount.read_only == Some(true));
         let path = Path::new(&host_path.path);
         let is_connected = |mount: &VolumeMount| !matches!(mount.mount_propagation.as_deref(), None | Some("" | "None"));
         let only_read = allow.host_path_bounds(path).is_some_and(|bounds| bounds.read_only);
@@ -247,6 +264,30 @@ pub(crate) mod tests {
         assert_eq!(violations("{}", text).len(), 2);
         assert_eq!(violations("{devices: [v.org/radio]}", text).len(), 1);
         assert!(violations("{devices: [v.org/radio=0, v.org/light]}", text).is_empty());
+    }
+
+    #[test]
+    fn block_devices_need_a_right_of_their_own() {
+        let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: data\n  annotations: {podstead.dev/block-device: /dev/sdb}\nspec:\n  \
+                     accessModes: [ReadWriteOnce]\n  volumeMode: Block\n  resources: {requests: {storage: 1Gi}}\n";
+        assert_eq!(violations("{persistentVolumes: true}", claim).len(), 1);
+        assert!(violations("{persistentVolumes: true, devices: [/dev/sd*]}", claim).is_empty());
+        let pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: db\nspec:\n  volumes: [{name: raw, hostPath: {path: /dev/sdb, type: BlockDevice}}]\n  \
+                   containers: [{name: a, image: nginx, volumeDevices: [{name: raw, devicePath: /dev/xvda}]}]\n";
+        assert_eq!(violations("{hostPaths: [{path: /dev}]}", pod).len(), 1, "a path alone does not open its device");
+        assert!(violations("{hostPaths: [{path: /dev}], devices: [/dev/sdb]}", pod).is_empty());
+        assert!(!violations("{hostPaths: [{path: /dev, readOnly: true}], devices: [/dev/sdb]}", pod).is_empty());
+    }
+
+    #[test]
+    fn plugged_devices_are_allowed_by_path_or_usb_identity() {
+        let text = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: radio\n  annotations:\n    devices.podstead.dev/a: /dev/serial/by-id/usb-A_1\n    \
+                    devices.podstead.dev/b: \"{usb: '10C4:ea60'}\"\nspec:\n  containers: [{name: a, image: nginx}]\n";
+        assert_eq!(violations("{}", text).len(), 2);
+        assert_eq!(violations("{devices: [v.org/radio, /dev/serial/by-id/usb-B*]}", text).len(), 2);
+        assert_eq!(violations("{devices: [/dev/serial/by-id/usb-A*]}", text).len(), 1);
+        assert_eq!(violations("{devices: ['usb:10C4:*']}", text).len(), 1);
+        assert!(violations("{devices: [/dev/serial/by-id/usb-A_1, 'usb:10c4:ea60']}", text).is_empty());
     }
 
     const GREEDY: &str = "apiVersion: v1

@@ -140,7 +140,8 @@ impl Host {
             boot_id: self.boot_id.clone(),
             starts_stopped_at_boot: true,
             pids_limit: None,
-            cdi_directories: Vec::new(),
+            devices: Arc::default(),
+            cdi_directories: tokio::sync::watch::channel(Vec::new()).1,
             pokes: pokes.clone(),
         });
         let mut workers = PodWorkers::new(Arc::clone(&services));

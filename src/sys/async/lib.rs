@@ -5,4 +5,5 @@
 pub mod clock;
 pub mod notifications;
 pub mod tcp_listener;
+pub mod uevents;
 pub mod wall_timer;

@@ -27,12 +27,13 @@ pub use work::{
     StorageWork, VolumeWork,
 };
 
-use super::backoff::BackoffPolicy;
+use super::backoff::{BackoffPolicy, Failure};
 use super::definition::PodDefinition;
 use super::record::Halt;
 use podstead_container::{ContainerState, ContainerStatus, ObservedPod, SandboxState};
 use podstead_pod::host_ports::ask_the_same;
 use podstead_pod::{ContainerName, pull_secrets};
+use podstead_status::reason;
 use podstead_sys_async::clock::Now;
 use std::collections::BTreeMap;
 
@@ -179,6 +180,12 @@ impl PodState {
     fn retry_failed_pulls(&mut self) {
         let containers = self.containers.values_mut().map(|container| &mut container.image);
         containers.chain(self.volumes.images.values_mut()).for_each(ImageWork::retry_now);
+    }
+
+    /// A device was plugged in or unplugged: what waits for one is tried again at once.
+    pub(super) fn devices_changed(&mut self) {
+        let is_missing = |failure: &mut Failure| failure.reason == reason::DEVICE_MISSING;
+        self.containers.values_mut().for_each(|work| drop(work.failure.take_if(is_missing)));
     }
 
     /// Something happened to the network, or to what it waits for: all about it is tried again at once.

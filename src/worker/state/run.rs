@@ -316,7 +316,13 @@ mod tests {
     }
 
     fn nothing() -> ObservedPod {
-        ObservedPod { uid: podstead_pod::PodUid::new("uid"), sandbox: None, containers: Vec::new(), given: BTreeMap::new() }
+        ObservedPod {
+            uid: podstead_pod::PodUid::new("uid"),
+            sandbox: None,
+            containers: Vec::new(),
+            given: BTreeMap::new(),
+            plugged: BTreeMap::new(),
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
         "the container ended repeatedly and waits before the next start; type Normal if its image could not be pulled repeatedly",
     ),
     ("container", "Created", "Normal", "the container was created"),
+    ("container", "DeviceAttached", "Normal", "a device that the running container names was plugged in; it can open it again"),
+    ("container", "DeviceDetached", "Warning", "a device of the running container was unplugged; it cannot open it any more"),
     (
         "container",
         "ErrImageNeverPull",
@@ -28,6 +30,12 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
         "the image is not present and `imagePullPolicy` is `Never`, or the source is not allowed to use it",
     ),
     ("container", "Failed", "Warning", "the image could not be pulled, or the container could not be created or started"),
+    (
+        "container",
+        "FailedAttachDevice",
+        "Warning",
+        "a device could not be given to the running container, or not taken away; podstead retries",
+    ),
     ("container", "FailedPostStartHook", "Warning", "the `postStart` hook failed; the container is stopped"),
     ("container", "FailedPreStopHook", "Warning", "the `preStop` hook failed; the container is stopped anyway"),
     (
