@@ -75,6 +75,7 @@ pub(super) fn conditions(
     .chain(resize(input))
     .chain(restarting(input, phase))
     .chain(plugged(input))
+    .chain(outdated(input))
     .map(|(kind, verdict)| condition(input, kind, verdict))
     .collect()
 }
@@ -90,6 +91,27 @@ fn resize(input: &StatusInput<'_>) -> Option<(&'static str, Verdict)> {
             ("PodResizeInProgress", Verdict { holds: true, reason, message: error.clone() })
         }
     })
+}
+
+/// Reasons for which an edit of an image does not take effect.
+const HINDRANCES: [&str; 6] = [
+    reason::ERR_IMAGE_PULL,
+    reason::IMAGE_PULL_BACK_OFF,
+    reason::ERR_IMAGE_NEVER_PULL,
+    reason::INVALID_IMAGE_NAME,
+    reason::IMAGE_INSPECT_ERROR,
+    reason::SIGNATURE_VALIDATION_FAILED,
+];
+
+/// Of a pod with a container that still runs as it was before an edit, since its image cannot be had.
+fn outdated(input: &StatusInput<'_>) -> Option<(&'static str, Verdict)> {
+    let mut running = input.observed?.containers.iter().filter(|run| matches!(run.state, ContainerState::Running { .. }));
+    let (run, waiting) = running.find_map(|run| {
+        let waiting = input.waiting.get(&run.name).filter(|waiting| HINDRANCES.contains(&waiting.reason))?;
+        Some((run, waiting))
+    })?;
+    let message = format!("container {} still runs as before the last edit: {}", run.name, waiting.message);
+    Some(("podstead.dev/Updated", Verdict { holds: false, reason: Some(waiting.reason), message: Some(message) }))
 }
 
 /// Of a pod that names devices that may be unplugged.

@@ -59,7 +59,7 @@ pub const POD_COMPLETED: &str = "PodCompleted";
 pub const POD_FAILED: &str = "PodFailed";
 /// Condition: the exit of a container restarts all containers.
 pub const RESTART_ALL_CONTAINERS_STARTED: &str = "RestartAllContainersStarted";
-/// A device that the container names is not plugged in; also of a condition.
+/// Waiting: a device that the container names is not plugged in; also the reason of the condition `podstead.dev/DevicesAttached`.
 pub const DEVICE_MISSING: &str = "DeviceMissing";
 /// Condition: the host can never provide the requested resources.
 pub const INFEASIBLE: &str = "Infeasible";

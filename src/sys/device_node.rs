@@ -83,14 +83,11 @@ pub fn make(node: &Node, scratch: &Path) -> io::Result<OwnedFd> {
 /// as file systems that the container may have mounted let it wait.
 pub fn change(process: &OwnedFd, changes: &Changes, first_host_id: Option<u32>, scratch: &Path) -> io::Result<()> {
     // The directories and mounts of a thread are its own once it has another mount namespace.
-    let work = || {
-        let joined = std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("device-nodes".to_owned());
-            thread.spawn_scoped(scope, || change_here(process, changes, first_host_id, scratch)).map(|thread| thread.join())
-        });
-        joined?.unwrap_or_else(|_| Err(io::Error::other("the thread that changes device nodes panicked")))
-    };
-    work()
+    let joined = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("device-nodes".to_owned());
+        thread.spawn_scoped(scope, || change_here(process, changes, first_host_id, scratch)).map(|thread| thread.join())
+    });
+    joined?.unwrap_or_else(|_| Err(io::Error::other("the thread that changes device nodes panicked")))
 }
 
 fn change_here(process: &OwnedFd, changes: &Changes, first_host_id: Option<u32>, scratch: &Path) -> io::Result<()> {
@@ -222,7 +219,7 @@ mod tests {
         let script = format!("mount -t tmpfs none /dev && touch {} && exec sleep 600", ready.display());
         let child = Command::new("unshare").args(["--mount", "--propagation", "private", "sh", "-c", &script]).spawn().unwrap();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        while !ready.exists() {
+        while !ready.try_exists().unwrap() {
             assert!(std::time::Instant::now() < deadline, "the process does not come up");
             std::thread::yield_now();
         }

@@ -260,14 +260,8 @@ impl PodDefinition {
         }
         let has_files = files::has_projected(pod);
         let missing_files = if has_files || has_claims(pod) { missing_files(&desired, context) } else { None };
-        let objects = context.objects.seen_by(&desired.source);
-        let claimed: Vec<_> = if has_claims(pod) { claimed_volumes(pod, objects) } else { Vec::new() };
-        let devices = devices::all_of(pod, |claim| {
-            let found = claimed.iter().flatten().find(|claimed| claimed.claim == *claim);
-            found.and_then(|claimed| claimed.terms.device.clone())
-        });
         Self {
-            devices,
+            devices: devices_of(&desired, context),
             volume_images: volume_images(pod),
             storage: StorageLimits::of(pod),
             infeasible,
@@ -299,6 +293,16 @@ impl PodDefinition {
     pub fn fits(&self, actual: &SandboxSpec) -> bool {
         identity(&self.sandbox) == identity(actual)
     }
+}
+
+/// Devices that its annotations and volumes name.
+fn devices_of(desired: &DesiredPod, context: &DefinitionContext) -> Vec<DeviceRequest> {
+    let (pod, objects) = (&desired.pod, context.objects.seen_by(&desired.source));
+    let claimed = if has_claims(pod) { claimed_volumes(pod, objects) } else { Vec::new() };
+    devices::all_of(pod, |claim| {
+        let found = claimed.iter().flatten().find(|claimed| claimed.claim == *claim);
+        found.and_then(|claimed| claimed.terms.device.clone())
+    })
 }
 
 /// In the kubelet's words.

@@ -139,16 +139,21 @@ fn nodes(subsystem: &str, sysfs: &Path) -> io::Result<Vec<UsbNode>> {
 }
 
 fn node(path: &Path, subsystem: &str) -> Option<UsbNode> {
-    let device = path.ancestors().find(|directory| directory.join("idVendor").exists())?;
+    let device = path.ancestors().find(|directory| has(directory, "idVendor"))?;
     let (major, minor) = attribute(path, "dev")?.split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)))?;
     let below = || path.ancestors().take_while(|directory| *directory != device);
     Some(UsbNode {
         name: path.file_name()?.to_string_lossy().into_owned(),
         found: Found { block: subsystem == "block", major, minor },
         device: device.to_owned(),
-        interface: below().find(|directory| directory.join("bInterfaceNumber").exists()).map(Path::to_owned),
-        port: below().find(|directory| directory.join("port_number").exists()).map(Path::to_owned),
+        interface: below().find(|directory| has(directory, "bInterfaceNumber")).map(Path::to_owned),
+        port: below().find(|directory| has(directory, "port_number")).map(Path::to_owned),
     })
+}
+
+/// A device that goes meanwhile has nothing any more.
+fn has(directory: &Path, name: &str) -> bool {
+    directory.join(name).try_exists().unwrap_or(false)
 }
 
 fn attribute(directory: &Path, name: &str) -> Option<String> {

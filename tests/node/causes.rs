@@ -57,6 +57,25 @@ fn liveness_kill_is_the_cause_not_readiness() {
 }
 
 #[test]
+fn edit_to_an_absent_image_is_not_well_while_the_pod_runs() {
+    let host = TestHost::start();
+    let sleeping = pod("web", "    command: [sleep, '1000000']\n")
+        .replace("terminationGracePeriodSeconds: 600", "terminationGracePeriodSeconds: 1");
+    host.write_manifest("web.yaml", &sleeping);
+    let before = host.wait_running("web");
+    host.write_manifest(
+        "web.yaml",
+        &sleeping.replace("busybox:1", "busybx:1").replace("command", "imagePullPolicy: Never\n    command"),
+    );
+    let told = ["web-edge-1: ErrImageNeverPull", "container c still runs as before the last edit: ", "import the image"];
+    wait_text(&host, &["status"], &told);
+    let now = host.wait_running("web");
+    assert_eq!(now.container_id("c"), before.container_id("c"));
+    host.write_manifest("web.yaml", &sleeping);
+    wait_text(&host, &["status"], &["1 pod, all healthy"]);
+}
+
+#[test]
 fn container_that_never_started_has_no_log() {
     let host = TestHost::start();
     host.write_manifest("absent.yaml", &pod("absent", "    command: [/no/such/program]\n"));

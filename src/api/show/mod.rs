@@ -7,5 +7,5 @@ mod size;
 
 pub use age::{age_since, human_duration};
 pub use label_text::{labels_text, selector_text};
-pub use pod_row::PodRow;
+pub use pod_row::{OWN_CONDITIONS, PodRow};
 pub use size::{human_size, short_digest};

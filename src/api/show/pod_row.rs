@@ -5,6 +5,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+/// Conditions of pods that Kubernetes does not know begin so.
+pub const OWN_CONDITIONS: &str = "podstead.dev/";
+
 /// Values of the columns of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodRow {
@@ -41,9 +44,9 @@ impl PodRow {
             row.add_main_containers(status, sidecars);
         }
         let over = matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"));
-        // Beyond kubectl's words: it runs, but not with all that it needs.
-        if row.status == "Running" && lacks_devices(status) {
-            row.status = "DeviceMissing".into();
+        // Beyond kubectl's words: it runs, but not with all that it needs, or not as it was edited.
+        if let Some(reason) = Some(&row.status).filter(|status| *status == "Running").and_then(|_| shortcoming(status)) {
+            row.status = reason.to_owned();
         }
         if metadata.deletion_timestamp.is_some() && !over {
             row.status = "Terminating".into();
@@ -136,9 +139,10 @@ fn has_condition(status: &PodStatus, type_: &str) -> bool {
     status.conditions.iter().flatten().any(|condition| condition.type_ == type_ && condition.status == "True")
 }
 
-fn lacks_devices(status: &PodStatus) -> bool {
-    let is_missing = |condition: &PodCondition| condition.type_ == "podstead.dev/DevicesAttached" && condition.status == "False";
-    status.conditions.iter().flatten().any(is_missing)
+/// Reason of a condition of podstead's own that is not as it should be.
+fn shortcoming(status: &PodStatus) -> Option<&str> {
+    let is_one = |condition: &&PodCondition| condition.type_.starts_with(OWN_CONDITIONS) && condition.status == "False";
+    status.conditions.iter().flatten().find(is_one)?.reason.as_deref()
 }
 
 fn ending(terminated: &ContainerStateTerminated) -> String {

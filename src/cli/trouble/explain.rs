@@ -8,7 +8,7 @@ use crate::printable::printable;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Event, Pod};
 use podstead_api::published::ORIGIN_ANNOTATION;
-use podstead_api::show::{PodRow, age_since};
+use podstead_api::show::{OWN_CONDITIONS, PodRow, age_since};
 
 /// Status of a pod that is being removed.
 const TERMINATING: &str = "Terminating";
@@ -118,10 +118,10 @@ fn causes(
             causes.extend(evidence.last_words(container).map(|line| format!("last log line: {line}")));
         }
     }
-    if container.is_none() && row.status == "DeviceMissing" {
-        let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        let missing = conditions.filter(|condition| condition.reason.as_deref() == Some("DeviceMissing"));
-        causes.extend(missing.filter_map(|condition| condition.message.as_deref()).map(first_line));
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let shortcomings = conditions.filter(|condition| condition.type_.starts_with(OWN_CONDITIONS) && condition.status == "False");
+    if container.is_none() {
+        causes.extend(shortcomings.filter_map(|condition| condition.message.as_deref()).map(first_line));
     }
     let of_container = |event: &Event| container.is_none_or(|container| is_about(event, container));
     let kill = container.and_then(|container| killed_by_probe(pod, container, evidence));

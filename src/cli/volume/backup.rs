@@ -99,9 +99,13 @@ pub(super) fn export(args: &ExportArgs, context: &Context) -> anyhow::Result<Exi
     for skipped in &written.skipped {
         writeln!(err, "skipped {skipped}")?;
     }
-    let entries = counted(usize::try_from(written.entries).unwrap_or(usize::MAX), "entry").replace("entrys", "entries");
+    let entries = counted_entries(written.entries);
     writeln!(err, "exported {entries} with {} bytes from claim {}/{}", written.bytes, claim.namespace, claim.name)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn counted_entries(number: u64) -> String {
+    counted(usize::try_from(number).unwrap_or(usize::MAX), "entry").replace("entrys", "entries")
 }
 
 /// A file gets its name when it is complete, so that an interrupted export leaves the earlier one.
@@ -150,8 +154,11 @@ pub(super) fn import(args: &ImportArgs, context: &Context) -> anyhow::Result<Exi
     }
     writeln!(
         err,
-        "imported {} entries with {} bytes into claim {}/{}",
-        unpacked.entries, unpacked.bytes, claim.namespace, claim.name
+        "imported {} with {} bytes into claim {}/{}",
+        counted_entries(unpacked.entries),
+        unpacked.bytes,
+        claim.namespace,
+        claim.name
     )?;
     Ok(ExitCode::SUCCESS)
 }

@@ -267,12 +267,22 @@ mod tests {
     #[test]
     fn a_device_takes_a_name_and_a_place_of_its_own() {
         check_container(
-            "volumeMounts: [{name: cache, mountPath: /c}], volumeDevices: [{name: cache, devicePath: /c}, {name: logs}]",
-            "volumes: [{name: cache}, {name: logs}]",
+            "volumeMounts: [{name: cache, mountPath: /dev/c}], volumeDevices: [{name: cache, devicePath: /dev/c}, {name: logs}]",
+            "volumes: [{name: cache, persistentVolumeClaim: {claimName: c}}, {name: logs, hostPath: {path: /dev/sdb, type: BlockDevice}}]",
             &[
                 "{P}.volumeDevices[0].name: duplicate value \"cache\"",
-                "{P}.volumeDevices[0].devicePath: duplicate value \"/c\"",
+                "{P}.volumeDevices[0].devicePath: duplicate value \"/dev/c\"",
                 "{P}.volumeDevices[1].devicePath: is required",
+            ],
+        );
+        check_container(
+            "volumeDevices: [{name: a, devicePath: /c}, {name: b, devicePath: /dev/null}, {name: d, devicePath: /dev/d}]",
+            "volumes: [{name: a, persistentVolumeClaim: {claimName: c}}, {name: b, hostPath: {path: /var/disk, type: BlockDevice}}, {name: d, emptyDir: {}}]",
+            &[
+                "{P}.volumeDevices[0].devicePath: invalid value \"/c\": must be an absolute path below /dev, without '..'",
+                "{P}.volumeDevices[1].devicePath: invalid value \"/dev/null\": is taken: every container has its own there",
+                "{P}.volumeDevices[1].name: forbidden: the path of volume b must be an absolute path below /dev, without '..'",
+                "{P}.volumeDevices[2].name: forbidden: volumeDevices needs a persistentVolumeClaim volume, or a hostPath volume of type BlockDevice",
             ],
         );
     }

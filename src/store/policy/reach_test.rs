@@ -172,6 +172,9 @@ const CONTAINER: &[(&str, Reach)] = &[
     ("terminationMessagePath", Own(OWN_FILES)),
     ("terminationMessagePolicy", Own(OWN_FILES)),
     ("tty", Own(INSIDE)),
+    ("volumeDevices", Own(STRUCTURE)),
+    ("volumeDevices[].devicePath", Own("a path of the container")),
+    ("volumeDevices[].name", Own("`hostPaths`, `persistentVolumes` and `devices` restrict the volume")),
     ("volumeMounts", Own(STRUCTURE)),
     ("volumeMounts[].mountPath", Own("a path of the container")),
     (
