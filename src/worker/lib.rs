@@ -38,6 +38,7 @@ mod fetch;
 mod host_addresses;
 mod host_devices;
 mod measure;
+mod plug;
 mod plugged;
 mod pod_worker;
 mod pod_workers;

@@ -1,19 +1,12 @@
-//! Devices of a pod that may be unplugged: what its containers get at their start, and what is changed while they run.
+//! Devices of a pod that may be unplugged: what its containers get at their start, and the difference to what is there while they run.
 
-use super::backoff::{BackoffPolicy, Failure};
-use super::event_subject::subject;
+use super::backoff::Failure;
 use super::host_devices::{self, Absent, Found};
-use super::pod_worker::PodWorker;
-use super::services::Services;
-use podstead_container::{ContainerState, ContainerStatus, GivenDevice, ObservedPod, ProcessUser};
+use podstead_container::{ContainerStatus, GivenDevice, ProcessUser};
 use podstead_pod::devices::DeviceRequest;
 use podstead_pod::{ContainerId, ContainerName};
-use podstead_status::{PluggedDevices, reason};
-use podstead_sys_async::clock::Moment;
-use podstead_telemetry::error_chain;
-use podstead_telemetry::events::EventType;
+use podstead_status::PluggedDevices;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Permission bits of a node: for the user and the group of the container.
 const MODE: u32 = 0o660;
@@ -31,11 +24,11 @@ pub(super) struct MissingDevice {
 #[derive(Debug, Default)]
 pub(super) struct DeviceWork {
     /// Changes on the host that were seen.
-    seen: u64,
+    pub(super) seen: u64,
     /// State for the status; `None` of a pod that names no devices.
     pub(super) shown: Option<PluggedDevices>,
     /// Reason why a container did not get its devices.
-    failure: Option<Failure>,
+    pub(super) failure: Option<Failure>,
 }
 
 /// Devices of a container that is about to start; `None` of one that names none. Blocks.
@@ -62,16 +55,16 @@ fn given(request: &DeviceRequest, Found { block, major, minor }: Found, user: &P
 
 /// Change of one container's devices.
 #[derive(Debug, PartialEq, Eq)]
-struct Change {
-    id: ContainerId,
-    container: ContainerName,
-    wanted: Vec<GivenDevice>,
-    attached: Vec<String>,
-    detached: Vec<String>,
+pub(super) struct Change {
+    pub(super) id: ContainerId,
+    pub(super) container: ContainerName,
+    pub(super) wanted: Vec<GivenDevice>,
+    pub(super) attached: Vec<String>,
+    pub(super) detached: Vec<String>,
 }
 
 /// Compares what a running container has with what is there. `None` if that is the same.
-fn change(
+pub(super) fn change(
     run: &ContainerStatus,
     present: &[GivenDevice],
     requests: &[DeviceRequest],
@@ -90,87 +83,6 @@ fn change(
     let attached = of_run().filter(|(request, _)| has(request).is_some() && has(request) != had(request)).map(name).collect();
     let detached = of_run().filter(|(request, _)| has(request).is_none() && had(request).is_some()).map(name).collect();
     Some(Change { id: run.id.clone(), container: run.name.clone(), wanted, attached, detached })
-}
-
-impl PodWorker {
-    /// Registers a pod that names devices, and tries again at once what waits for one when something was plugged in.
-    pub(super) fn look_for_devices(&mut self, services: &Services) {
-        let desired = &self.definition.desired;
-        if self.definition.devices.is_empty() {
-            services.devices.remove(&desired.uid);
-            return;
-        }
-        services.devices.add(&desired.uid);
-        let changes = services.devices.changes();
-        if std::mem::replace(&mut self.devices.seen, changes) != changes {
-            self.devices.failure = None;
-            self.state.devices_changed();
-        }
-    }
-
-    /// Gives running containers the devices that are there, and takes those away that are not. Returns when to try again.
-    pub(super) async fn plug_devices(&mut self, services: &Arc<Services>, observed: &ObservedPod) -> Option<Moment> {
-        let requests = self.definition.devices.clone();
-        if requests.is_empty() {
-            self.devices = DeviceWork { seen: self.devices.seen, ..DeviceWork::default() };
-            return None;
-        }
-        let (asked, now) = (requests.clone(), services.clock.now().moment);
-        let find = move || {
-            let find = |request: &DeviceRequest| host_devices::find(&request.selector, Path::new(host_devices::SYSFS));
-            asked.iter().map(find).collect::<Vec<_>>()
-        };
-        let found = match tokio::task::spawn_blocking(find).await {
-            Ok(found) => found,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        };
-        let absent = requests.iter().zip(&found).filter_map(|(request, found)| {
-            let absent = found.as_ref().err()?;
-            Some(format!("device {}: {}", request.name, error_chain(absent)))
-        });
-        self.devices.shown = Some(PluggedDevices { absent: absent.collect() });
-        if let Some(failure) = self.devices.failure.as_ref().filter(|failure| !failure.is_due(now)) {
-            return Some(failure.retry_at);
-        }
-        let is_running = |run: &&ContainerStatus| matches!(run.state, ContainerState::Running { .. });
-        let changes: Vec<Change> = observed
-            .containers
-            .iter()
-            .filter(is_running)
-            .filter_map(|run| change(run, observed.plugged.get(&run.id)?, &requests, &found))
-            .collect();
-        let mut failed = None;
-        for change in changes {
-            if let Err(message) = self.plug(services, &change).await {
-                failed = Some(message);
-            }
-        }
-        self.devices.failure = failed
-            .map(|message| Failure::again(self.devices.failure.as_ref(), &BackoffPolicy::retry(), reason::ERROR, message, now));
-        self.devices.failure.as_ref().map(|failure| failure.retry_at)
-    }
-
-    async fn plug(&self, services: &Arc<Services>, change: &Change) -> Result<(), String> {
-        let Change { id, container, wanted, attached, detached } = change;
-        let desired = &self.definition.desired;
-        let subject = subject(desired, Some(container));
-        if let Err(error) = services.runtime.plug_devices(&desired.uid, id, wanted).await {
-            let message = format!("cannot change the devices of container {container}: {}", error_chain(&error));
-            if self.devices.failure.as_ref().is_none_or(|failure| failure.message != message) {
-                services.events.record(&subject, EventType::Warning, "FailedAttachDevice", &message);
-            }
-            return Err(message);
-        }
-        for name in detached {
-            let message = format!("Device {name} was unplugged: container {container} cannot open it any more");
-            services.events.record(&subject, EventType::Warning, "DeviceDetached", &message);
-        }
-        for name in attached {
-            let message = format!("Device {name} was plugged in: container {container} has it again");
-            services.events.record(&subject, EventType::Normal, "DeviceAttached", &message);
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

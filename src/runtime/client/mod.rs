@@ -17,6 +17,7 @@ mod launch;
 mod logs;
 mod loss;
 mod plug;
+mod plugged;
 mod recover;
 pub mod resize;
 mod session;

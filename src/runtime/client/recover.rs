@@ -1,5 +1,6 @@
 //! At start: what is left of earlier daemons' pods.
 
+use super::plugged::Plugged;
 use super::view::PodView;
 use super::{Inner, blocking, failed, id_ranges, launch, link_logs, loss, plug, resize, teardown};
 use crate::RuntimeError;
@@ -153,7 +154,7 @@ fn tell_exits(inner: &Inner, uid: &PodUid) {
 }
 
 type Records =
-    (Option<SandboxRecord>, Vec<ContainerStatus>, BTreeMap<ContainerId, ContainerResources>, BTreeMap<ContainerId, plug::Plugged>);
+    (Option<SandboxRecord>, Vec<ContainerStatus>, BTreeMap<ContainerId, ContainerResources>, BTreeMap<ContainerId, Plugged>);
 
 fn read_records(inner: &Inner, uid: &PodUid) -> Records {
     let sandbox = usable(&inner.paths().sandbox_record(uid), SandboxRecord::read);

@@ -1,7 +1,7 @@
 //! View of one pod, in memory.
 
 use super::connection::Connection;
-use super::plug::Plugged;
+use super::plugged::Plugged;
 use jiff::Timestamp;
 use podstead_container::{ContainerResources, ContainerState, ContainerStatus, ObservedPod, SandboxStatus};
 use podstead_pod::{ContainerId, PodUid};
