@@ -1,7 +1,7 @@
 //! The process dies at any moment of a pull, an import, a collection and a removal, again and again in the same store.
 
 use crate::collection::{Marks, small_reserve};
-use crate::proxy::{Act, Proxy};
+use crate::proxy::{Act, Proxy, Request};
 use crate::real_registry::Registry;
 use crate::support::{Recorded, TestStore, references, run};
 use podstead::{
@@ -164,7 +164,9 @@ impl Bench {
         let archive = test.make_image("imported.tar", IMPORTED, &["--add", &add("imported")]);
         let registry = Registry::start();
         registry.push(&app, "app:1", &[]);
-        let proxy = Proxy::before(&registry.host, |_| Act::Pass).await;
+        // Slowly enough that kills meet the transfer.
+        let script = |request: &Request| if request.path.contains("/blobs/") { Act::Drip(LARGE as u64 * 2) } else { Act::Pass };
+        let proxy = Proxy::before(&registry.host, script).await;
         Self { test, _registry: registry, proxy, archive, large, imported }
     }
 
