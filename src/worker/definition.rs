@@ -35,6 +35,8 @@ pub struct DefinitionContext {
 }
 
 /// A desired pod with what follows from it.
+///
+/// One type because all of it is made at once from one revision of the pod and the objects, and replaced at once.
 #[derive(Clone, Debug)]
 pub struct PodDefinition {
     /// As the mux delivered it.
