@@ -7,13 +7,12 @@ use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 use podstead_api::Published;
 use podstead_api::published::first_version;
-use podstead_config::Config;
-use podstead_config::last_valid;
+use podstead_config::{Config, last_valid, sharing};
 use podstead_container::PodLifecycleEvent;
 use podstead_image::{ImageStore, ImageStoreConfig, RegistryDirectories};
 use podstead_mux::ObjectView;
 use podstead_pod::env::EnvFacts;
-use podstead_pod::objects::FingerprintKey;
+use podstead_pod::objects::{FingerprintKey, Objects};
 use podstead_runtime::Runtime;
 use podstead_runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use podstead_settings as settings;
@@ -53,6 +52,8 @@ impl Base {
         let published = Arc::new(Published::new(first_version, Timestamp::now));
         let machine_key = MachineKey::recover(&paths.machine_key(), machine_key::credentials().as_deref())?;
         let objects = Arc::new(ObjectView::default());
+        // Until their first SET: what is missing may come, and is not reported.
+        objects.replace(Arc::new(Objects::new(Arc::new(sharing(&config.sources)), |_| false)));
         Ok((Self { config: Arc::new(config), paths, started_at, events, published, objects, machine_key }, keeper))
     }
 
