@@ -147,23 +147,6 @@ fn restart_tells_of_no_missing_object_too_soon() {
 }
 
 #[test]
-fn restart_tells_of_no_missing_claim() {
-    let mut host = TestHost::start();
-    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n";
-    let volumes = "    command: [sleep, '1000000']\n    volumeMounts: [{name: v, mountPath: /v}]\n  volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]\n";
-    host.write_manifest("web.yaml", &format!("{claim}---\n{}", pod("web", volumes)));
-    host.wait_running("web");
-    for _ in 0..3 {
-        host.kill_daemon();
-        host.start_daemon();
-        host.wait_running("web");
-        wait_text(&host, &["get", "sources"], &["ok"]);
-    }
-    let events = host.cli_ok(&["get", "events"]);
-    assert!(!events.contains("FailedMount"), "{events}");
-}
-
-#[test]
 fn imported_image_is_used_while_a_pull_hangs() {
     // A registry that accepts and never answers.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
