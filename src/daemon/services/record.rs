@@ -24,7 +24,8 @@ struct Record {
     grant: Grant,
 }
 
-/// Reads all records. One that makes no sense is set aside and reported.
+/// Reads all records, before any is written. One that makes no sense is set aside and reported. Unfinished files, which an end of the daemon in the
+/// middle of a write leaves, are removed: their Service may be gone, and nobody would write them again.
 pub(super) fn read(directory: &Path) -> Grants {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -35,8 +36,19 @@ pub(super) fn read(directory: &Path) -> Grants {
         }
     };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let (unfinished, paths): (Vec<PathBuf>, Vec<PathBuf>) = paths.partition(|path| path.to_str().is_some_and(is_unfinished));
+    for path in unfinished {
+        if let Err(error) = fs::remove_file(&path) {
+            tracing::warn!(%error, path = %path.display(), "cannot remove an unfinished record of the addresses of a Service");
+        }
+    }
     let is_record = |path: &PathBuf| path.to_str().is_some_and(|path| path.ends_with(SUFFIX));
-    paths.filter(is_record).filter_map(|path| read_one(&path)).collect()
+    paths.into_iter().filter(is_record).filter_map(|path| read_one(&path)).collect()
+}
+
+/// A file that was to become a record, as [`atomic_file`] names it.
+fn is_unfinished(path: &str) -> bool {
+    path.ends_with(".json.tmp")
 }
 
 fn read_one(path: &Path) -> Option<(ObjectName, Grant)> {
@@ -110,8 +122,10 @@ mod tests {
         remove(&directory, &name("gone")).unwrap();
         remove(&directory, &name("gone")).unwrap();
         fs::write(directory.join("shop_bad.json"), "{\"version\":1,").unwrap();
+        fs::write(directory.join(".shop_gone.json.tmp"), "{").unwrap();
         fs::rename(directory.join("shop_other.json"), directory.join("shop_copy.json")).unwrap();
         assert_eq!(read(&directory), Grants::from([(name("web"), grant)]));
+        assert!(!fs::exists(directory.join(".shop_gone.json.tmp")).unwrap());
         assert!(fs::exists(directory.join("shop_bad.json.damaged")).unwrap());
         assert!(fs::exists(directory.join("shop_copy.json.damaged")).unwrap());
     }

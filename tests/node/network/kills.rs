@@ -104,9 +104,7 @@ fn after_kills_at_random_points_rules_are_those_of_the_objects() {
     assert_eq!(listed["items"].as_array().unwrap().len(), expected.len(), "{listed}");
     eventually("no record but those of the Services", || {
         let records = std::fs::read_dir(site.host.path("state/services")).unwrap().flatten();
-        // A kill may leave the unfinished file of a record; the next write of the record replaces it.
-        let names: Vec<_> =
-            records.map(|entry| entry.file_name()).filter(|name| !name.to_string_lossy().starts_with('.')).collect();
+        let names: Vec<_> = records.map(|entry| entry.file_name()).collect();
         if names.len() == expected.len() { Ok(()) } else { Err(format!("{names:?}")) }
     });
     eventually("connections", || if denied().lines().count() > 20 { Ok(()) } else { Err(denied()) });
