@@ -120,7 +120,7 @@ impl DeviceRequest {
         self.containers.as_ref().is_none_or(|names| names.iter().any(|name| name == container))
     }
 
-    /// What it selects, as `allow.devices` of a source names it: an absolute path, or `usb:vendor:product`.
+    /// The selected device, as `allow.devices` of a source names it: an absolute path, or `usb:vendor:product`.
     pub fn permission(&self) -> String {
         match &self.selector {
             Selector::Path(path) => path.display().to_string(),

@@ -44,7 +44,7 @@ impl Cgroups {
     }
 }
 
-/// What is taken away on v1, where each rule stays until it is denied.
+/// Rules to deny on v1, where each stays in force until then.
 fn denied(change: &DeviceChange<'_>) -> Vec<String> {
     let is_own = |device: &GivenDevice| !device.block && OWN.contains(&(device.major, device.minor));
     let stays = |device: &&GivenDevice| {

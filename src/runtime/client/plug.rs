@@ -1,6 +1,6 @@
 //! Devices that go and come back while their container runs.
 //!
-//! What a container has is kept in a file under the run directory. A change writes down first what it may leave behind when it is interrupted, so that
+//! The devices of a container are recorded in a file under the run directory. A change writes down first what it may leave behind when it is interrupted, so that
 //! the next one takes that away.
 
 use super::plugged::Plugged;

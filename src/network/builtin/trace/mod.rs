@@ -146,7 +146,7 @@ pub fn trace(
     decisions(&Host { objects, leases, translations, own, node }, from, to, port)
 }
 
-/// What the host has on record.
+/// Records of the host.
 struct Host<'a> {
     objects: PolicyObjects,
     leases: Vec<Lease>,

@@ -70,7 +70,7 @@ pub(super) struct Translations {
 }
 
 impl Translations {
-    /// What the records and the kernel say.
+    /// Reads the records, and the rules in the kernel.
     pub(super) fn read(paths: &Paths, leases: &[Lease], own: &[IpAddr]) -> Self {
         let chosen = record::read_ranges(paths).unwrap_or_default();
         let of_pod = |lease: &Lease| {
