@@ -2,6 +2,7 @@
 
 pub mod channels;
 mod input;
+mod ready;
 mod session;
 mod spdy_session;
 

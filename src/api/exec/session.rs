@@ -2,6 +2,7 @@
 
 use super::channels::{ClientMessage, Ending, ServerMessage};
 use super::input::{Ahead, PROBE};
+use super::ready::wait_until_ready;
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
@@ -21,11 +22,16 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) async fn connect<S: AsyncRead + AsyncWrite + Unpin>(socket: WebSocketStream<S>, session: ExecSession) {
     let (mut sink, mut stream) = socket.split();
     let ExecSession { input, mut output } = session;
+    let Ok(first) = wait_until_ready(&mut sink, &mut stream).await else { return };
+    let mut ahead = Ahead::default();
+    if let Some(input) = first.and_then(decode) {
+        ahead.push(input);
+    }
     let (tell_held, held) = watch::channel(false);
     // Cancel-safe: whichever side ends first ends the session, nothing of the other is needed any more.
     let told = tokio::select! {
         told = send_output(&mut output, &mut sink, held) => told,
-        () = receive_input(&mut stream, input, &tell_held) => false,
+        () = receive_input(&mut stream, input, ahead, &tell_held) => false,
     };
     if told {
         let close = CloseFrame { code: CloseCode::Normal, reason: "".into() };
@@ -78,9 +84,9 @@ async fn probe(held: &mut watch::Receiver<bool>) {
 async fn receive_input<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut SplitStream<WebSocketStream<S>>,
     input: mpsc::Sender<ExecInput>,
+    mut ahead: Ahead,
     tell_held: &watch::Sender<bool>,
 ) {
-    let mut ahead = Ahead::default();
     loop {
         let is_held = !ahead.has_room();
         tell_held.send_if_modified(|told| std::mem::replace(told, is_held) != is_held);
