@@ -1,7 +1,7 @@
 //! Devices that go and come back while their container runs.
 //!
-//! The devices of a container are recorded in a file under the run directory. A change writes down first what it may leave behind when it is interrupted, so that
-//! the next one takes that away.
+//! The devices of a container are recorded in a file under the run directory. A change records first what it may leave behind when it is
+//! interrupted, so that the next one removes that.
 
 use super::plugged::Plugged;
 use super::{Inner, blocking, failed};
