@@ -125,23 +125,26 @@ impl PodShim {
         }
     }
 
-    /// A process has room in its stdin, or has closed it: waiting senders may go on.
+    /// A process has room in its stdin, or has closed it.
     pub(super) fn feed_input(&mut self, owner: StreamOwner, broken: bool) {
-        let (streams, clients) = match owner {
-            StreamOwner::Container(key) => match self.containers.get_mut(&key) {
-                Some(container) => (&mut container.streams, container.attached.clone()),
-                None => return,
-            },
-            StreamOwner::Exec(key) => match self.execs.get_mut(&key) {
-                Some(exec) => (&mut exec.streams, exec.client.into_iter().collect()),
-                None => return,
-            },
+        let streams = match owner {
+            StreamOwner::Container(key) => self.containers.get_mut(&key).map(|container| &mut container.streams),
+            StreamOwner::Exec(key) => self.execs.get_mut(&key).map(|exec| &mut exec.streams),
         };
-        if streams.feed_stdin(broken, &mut self.poller) {
-            for key in clients {
-                if let Some(client) = self.clients.get_mut(&key) {
-                    client.listen(true, &self.poller);
-                }
+        if streams.is_some_and(|streams| streams.feed_stdin(broken, &mut self.poller)) {
+            self.resume_senders(owner);
+        }
+    }
+
+    /// Nothing waits for a stdin any more: reads again from the clients that send to it.
+    pub(super) fn resume_senders(&mut self, owner: StreamOwner) {
+        let senders = match owner {
+            StreamOwner::Container(key) => self.containers.get(&key).map(|container| container.attached.as_slice()),
+            StreamOwner::Exec(key) => self.execs.get(&key).map(|exec| exec.client.as_slice()),
+        };
+        for key in senders.unwrap_or_default() {
+            if let Some(client) = self.clients.get_mut(key) {
+                client.listen(true, &self.poller);
             }
         }
     }

@@ -208,16 +208,21 @@ impl PodShim {
         };
         match kind {
             FrameKind::Stdin => {
-                if !streams.write_stdin(payload, &mut self.poller)
-                    && let Some(client) = self.clients.get_mut(&client)
-                {
+                if streams.write_stdin(payload, &mut self.poller) {
+                    // An earlier frame of the same read may have stopped the sender, and the process has read on since.
+                    self.resume_senders(owner);
+                } else if let Some(client) = self.clients.get_mut(&client) {
                     client.listen(false, &self.poller);
                 }
             }
             // The end of a terminal's input is typed, not closed.
             FrameKind::CloseStdin if has_terminal => {}
             FrameKind::CloseStdin => match owner {
-                StreamOwner::Exec(_) => streams.close_stdin(&mut self.poller),
+                StreamOwner::Exec(_) => {
+                    if streams.close_stdin(&mut self.poller) {
+                        self.resume_senders(owner);
+                    }
+                }
                 StreamOwner::Container(key) => self.end_attached_stdin(key),
             },
             FrameKind::Resize => {
@@ -230,8 +235,10 @@ impl PodShim {
     }
 
     fn end_attached_stdin(&mut self, key: ContainerKey) {
-        if let Some(container) = self.containers.get_mut(&key).filter(|container| container.stdin == StdinPolicy::Once) {
-            container.streams.close_stdin(&mut self.poller);
+        if let Some(container) = self.containers.get_mut(&key).filter(|container| container.stdin == StdinPolicy::Once)
+            && container.streams.close_stdin(&mut self.poller)
+        {
+            self.resume_senders(StreamOwner::Container(key));
         }
     }
 
@@ -268,5 +275,114 @@ fn starts_something(operation: &Operation) -> bool {
         | Operation::Subscribe
         | Operation::Remove { .. }
         | Operation::Shutdown => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::client::Client;
+    use super::super::exec_process::ExecProcess;
+    use super::super::poller::{ExecKey, Source};
+    use super::super::streams::{self, FarEnds, Streams};
+    use super::*;
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    use nix::sys::signalfd::{SigSet, SignalFd};
+    use podstead_container::protocol::{LogLimits, ShimConfig};
+    use podstead_container::{CgroupResources, ExecSpec, PodNamespaces, QosClass, SandboxSpec};
+    use podstead_pod::{PodFullName, PodUid};
+    use std::io::Write;
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::path::Path;
+    use std::time::Duration;
+
+    const CLIENT: ClientKey = ClientKey(1);
+    const EXEC: ExecKey = ExecKey(2);
+
+    fn shim(directory: &Path) -> PodShim {
+        let spec = SandboxSpec {
+            uid: PodUid::new("uid"),
+            full_name: PodFullName { name: "web".to_owned(), namespace: "default".to_owned() },
+            attempt: 0,
+            hostname: "web".to_owned(),
+            namespaces: PodNamespaces::default(),
+            qos: QosClass::BestEffort,
+            resources: CgroupResources::default(),
+            sysctls: Vec::new(),
+            own_users: false,
+            first_host_id: None,
+        };
+        let config = ShimConfig {
+            state: directory.join("state"),
+            run: directory.join("run"),
+            logs: directory.join("log"),
+            spec,
+            created_at: jiff::Timestamp::UNIX_EPOCH,
+            cgroup: "/podstead.slice/web".into(),
+            cgroup_slice: "podstead.slice".to_owned(),
+            hierarchies: None,
+            log_limits: LogLimits::default(),
+            helper_timeout_secs: 120,
+        };
+        let listener = UnixListener::bind(directory.join("socket")).unwrap();
+        PodShim::new(config, listener, SignalFd::new(&SigSet::empty()).unwrap(), None).unwrap()
+    }
+
+    /// A session whose process is the test: the far ends are its standard streams.
+    fn with_session(shim: &mut PodShim) -> (UnixStream, FarEnds) {
+        let (far, near) = UnixStream::pair().unwrap();
+        let mut client = Client::new(near, CLIENT, &mut shim.poller).unwrap();
+        client.role = Role::Exec(EXEC);
+        shim.clients.insert(CLIENT, client);
+        let (near_ends, far_ends) = streams::pipes(true, nix::unistd::getuid().as_raw()).unwrap();
+        let spec = ExecSpec { args: vec!["cat".to_owned()], tty: None, stdin: true, copy: None };
+        let mut exec = ExecProcess::new(CLIENT, &spec, None);
+        exec.streams = Streams::open(StreamOwner::Exec(EXEC), near_ends, &mut shim.poller).unwrap();
+        shim.execs.insert(EXEC, exec);
+        (far, far_ends)
+    }
+
+    fn is_listened_to(shim: &PodShim) -> bool {
+        let events = shim.poller.wait(Some(Duration::ZERO)).unwrap();
+        events
+            .iter()
+            .any(|(token, flags)| shim.poller.source(*token) == Some(Source::Client(CLIENT)) && flags.contains(EpollFlags::EPOLLIN))
+    }
+
+    fn read_all(far: &FarEnds) {
+        let stdin = far.stdin.as_ref().unwrap();
+        let flags = OFlag::from_bits_truncate(fcntl(stdin, FcntlArg::F_GETFL).unwrap());
+        fcntl(stdin, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).unwrap();
+        let mut bytes = vec![0; 1 << 16];
+        while nix::unistd::read(stdin, &mut bytes).is_ok_and(|count| count > 0) {}
+    }
+
+    /// Two frames of one read: the process makes room between them, so that no event about it comes later.
+    #[test]
+    fn sender_goes_on_when_stdin_is_read_between_frames() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut shim = shim(directory.path());
+        let (mut client, process) = with_session(&mut shim);
+        client.write_all(b"more").unwrap();
+        assert!(is_listened_to(&shim));
+        let owner = StreamOwner::Exec(EXEC);
+        // More than a pipe holds.
+        shim.serve_stream(CLIENT, owner, FrameKind::Stdin, &vec![b'x'; 80 << 10]);
+        assert!(!is_listened_to(&shim));
+        read_all(&process);
+        shim.serve_stream(CLIENT, owner, FrameKind::Stdin, b"y");
+        assert!(is_listened_to(&shim));
+    }
+
+    #[test]
+    fn sender_goes_on_when_the_end_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut shim = shim(directory.path());
+        let (mut client, process) = with_session(&mut shim);
+        client.write_all(b"a size").unwrap();
+        let owner = StreamOwner::Exec(EXEC);
+        shim.serve_stream(CLIENT, owner, FrameKind::Stdin, &vec![b'x'; 80 << 10]);
+        read_all(&process);
+        shim.serve_stream(CLIENT, owner, FrameKind::CloseStdin, b"");
+        assert!(is_listened_to(&shim));
     }
 }

@@ -179,12 +179,12 @@ impl Streams {
         self.flush_stdin(poller)
     }
 
-    /// Closes stdin once what waits is written.
-    pub(super) fn close_stdin(&mut self, poller: &mut Poller) {
+    /// Closes stdin once what waits is written. True when nothing waits.
+    pub(super) fn close_stdin(&mut self, poller: &mut Poller) -> bool {
         if let Some(input) = &mut self.stdin {
             input.close_when_written = true;
         }
-        self.flush_stdin(poller);
+        self.flush_stdin(poller)
     }
 
     /// Sets the terminal's size. Not a terminal, or gone: no effect.

@@ -71,14 +71,19 @@ impl Kubectl {
 
     /// This kubectl for this host.
     pub(crate) fn command(&self, kubectl: &Path) -> Command {
-        let mut command = Command::new(kubectl);
+        self.for_this_host(Command::new(kubectl))
+    }
+
+    fn for_this_host(&self, mut command: Command) -> Command {
         command.env("HOME", self.host.path("")).env_remove("KUBECONFIG").arg(format!("--server=http://{}", self.address));
         command
     }
 
-    /// Runs this kubectl.
+    /// Runs this kubectl. One that does not end is killed, and its exit code is 124.
     pub(crate) fn output_of(&self, kubectl: &Path, arguments: &[&str], input: &str) -> Output {
-        let mut command = self.command(kubectl);
+        let mut command = Command::new("timeout");
+        command.arg("300").arg(kubectl);
+        let mut command = self.for_this_host(command);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).ok();
