@@ -286,7 +286,8 @@ fn follows_its_device(more: &str, container: &str) {
     // Comes back with another number: 7 is full, which gives zeros, and cannot be written to.
     radio.plug(7);
     wait_for_bytes(&host, "2");
-    assert!(sh(&host, "echo x 2>&1 > /dev/serial/radio || true; stat -c %t:%T /dev/serial/radio").contains("1:7"));
+    let said = sh(&host, "echo x 2>&1 > /dev/serial/radio || true; stat -c %t:%T /dev/serial/radio");
+    assert!(said.contains("1:7"), "{said}");
     eventually("both events", || {
         let events = host.cli_ok(&["get", "events"]);
         if events.contains("DeviceDetached") && events.contains("DeviceAttached") { Ok(()) } else { Err(events) }
@@ -295,8 +296,12 @@ fn follows_its_device(more: &str, container: &str) {
     host.kill_daemon();
     radio.plug(3);
     host.start_daemon();
+    // First the right to the old number goes, then the node is another one.
+    eventually("the node with the new number", || {
+        let number = sh(&host, "stat -c %t:%T /dev/serial/radio 2>&1");
+        if number == "1:3\n" { Ok(()) } else { Err(number) }
+    });
     wait_for_bytes(&host, "0");
-    assert_eq!(sh(&host, "stat -c %t:%T /dev/serial/radio"), "1:3\n");
     let after = host.wait_running("radio");
     assert_eq!(after.container_id("main"), before.container_id("main"), "the container never stopped");
 }

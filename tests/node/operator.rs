@@ -17,6 +17,8 @@ fn two() -> TestHost {
     host.write_manifest("b.yaml", &pod("b", "echo one from b"));
     host.wait_log("a", "main", "end");
     host.wait_log("b", "main", "one");
+    host.wait_running("a");
+    host.wait_running("b");
     host
 }
 

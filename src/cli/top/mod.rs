@@ -109,6 +109,7 @@ struct NodeStats {
 #[serde(rename_all = "camelCase")]
 struct PodStats {
     pod_ref: PodRef,
+    start_time: Option<Timestamp>,
     cpu: Cpu,
     memory: Memory,
     containers: Vec<ContainerStats>,
@@ -126,7 +127,7 @@ struct PodRef {
 struct ContainerStats {
     name: String,
     /// Tells one run of a container from the next.
-    start_time: Option<String>,
+    start_time: Option<Timestamp>,
     cpu: Cpu,
     memory: Memory,
 }
@@ -350,6 +351,15 @@ fn memory_cell(bytes: u64) -> Cell {
     format!("{}Mi", bytes / MEBIBYTE).into()
 }
 
+/// Thousandths of a processor between two samples, or since the start of what had not started at the first.
+fn rate(first: Option<&Cpu>, second: &Cpu, started: Option<Timestamp>) -> u64 {
+    match (first, started) {
+        (Some(first), _) => milli_cpu(first, second),
+        (None, Some(time)) => milli_cpu(&Cpu { time, usage_core_nano_seconds: 0 }, second),
+        (None, None) => 0,
+    }
+}
+
 /// Thousandths of a processor.
 fn milli_cpu(first: &Cpu, second: &Cpu) -> u64 {
     let nanos = second.time.duration_since(first.time).as_nanos();
@@ -361,11 +371,11 @@ fn milli_cpu(first: &Cpu, second: &Cpu) -> u64 {
     }
 }
 
-/// Usage of everything in both samples; containers that started in between have no rate yet.
+/// Usage of everything in the second sample.
 fn used(first: &Summary, second: &Summary, containers: bool, limits: &BTreeMap<(String, Option<String>), Limits>) -> Vec<Used> {
     let mut all = Vec::new();
     for pod in &second.pods {
-        let Some(before) = first.pods.iter().find(|before| before.pod_ref.uid == pod.pod_ref.uid) else { continue };
+        let before = first.pods.iter().find(|before| before.pod_ref.uid == pod.pod_ref.uid);
         let of = |container: Option<&str>, milli_cpu, memory| Used {
             uid: pod.pod_ref.uid.clone(),
             limits: limits.get(&(pod.pod_ref.uid.clone(), container.map(str::to_owned))).copied().unwrap_or_default(),
@@ -376,12 +386,14 @@ fn used(first: &Summary, second: &Summary, containers: bool, limits: &BTreeMap<(
             memory,
         };
         if !containers {
-            all.push(of(None, milli_cpu(&before.cpu, &pod.cpu), pod.memory.working_set_bytes));
+            let rate = rate(before.map(|before| &before.cpu), &pod.cpu, pod.start_time);
+            all.push(of(None, rate, pod.memory.working_set_bytes));
             continue;
         }
         for container in &pod.containers {
             let same = |before: &&ContainerStats| before.name == container.name && before.start_time == container.start_time;
-            let rate = before.containers.iter().find(same).map_or(0, |before| milli_cpu(&before.cpu, &container.cpu));
+            let before = before.and_then(|before| before.containers.iter().find(same));
+            let rate = rate(before.map(|before| &before.cpu), &container.cpu, container.start_time);
             all.push(of(Some(&container.name), rate, container.memory.working_set_bytes));
         }
     }
@@ -404,11 +416,11 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn pod(name: &str, time: &str, nanos: u64, start: &str) -> Value {
+    fn pod(name: &str, time: &str, nanos: u64, start: Option<&str>) -> Value {
         let cpu = json!({"time": time, "usageCoreNanoSeconds": nanos});
         let memory = json!({"workingSetBytes": nanos / 1000});
         json!({
-            "podRef": {"name": name, "namespace": "default", "uid": name}, "cpu": cpu, "memory": memory,
+            "podRef": {"name": name, "namespace": "default", "uid": name}, "startTime": start, "cpu": cpu, "memory": memory,
             "containers": [{"name": "main", "startTime": start, "cpu": cpu, "memory": memory}],
         })
     }
@@ -419,23 +431,25 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_of_what_was_there_at_both_looks() {
-        let (one, two) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:02Z");
-        let first = summary(one, vec![pod("a", one, 1_000_000_000, "s"), pod("b", one, 5_000_000_000, "s")]);
-        let pods = vec![pod("a", two, 2_000_000_000, "s"), pod("b", two, 5_500_000_000, "other"), pod("new", two, 9, "s")];
-        let second = summary(two, pods);
+    fn rates_are_between_looks_or_since_start() {
+        let (start, one, two) = ("2025-12-31T00:00:00Z", "2026-01-01T00:00:00Z", "2026-01-01T00:00:02Z");
+        let restart = "2026-01-01T00:00:01Z";
+        let pods = [("a", 1_000_000_000), ("b", 5_000_000_000)];
+        let first = summary(one, pods.map(|(name, nanos)| pod(name, one, nanos, Some(start))).into());
+        let mut restarted = pod("b", two, 5_500_000_000, Some(start));
+        restarted["containers"][0]["startTime"] = restart.into();
+        restarted["containers"][0]["cpu"]["usageCoreNanoSeconds"] = 100_000_000.into();
+        let new = pod("new", two, 300_000_000, Some(restart));
+        let second = summary(two, vec![pod("a", two, 2_000_000_000, Some(start)), restarted, new, pod("waits", two, 0, None)]);
         let shown = |containers, by| -> Vec<(String, u64)> {
             let mut used = used(&first, &second, containers, &BTreeMap::new());
             sort(&mut used, by);
             used.into_iter().map(|used| (used.pod, used.milli_cpu)).collect()
         };
-        assert_eq!(shown(false, SortBy::Name), [("a".into(), 500), ("b".into(), 250)]);
-        assert_eq!(shown(false, SortBy::Memory), [("b".into(), 250), ("a".into(), 500)]);
-        assert_eq!(
-            shown(true, SortBy::Cpu),
-            [("a".into(), 500), ("b".into(), 0)],
-            "a container that was restarted has no rate yet"
-        );
+        let row = |name: &str, milli| (name.to_owned(), milli);
+        assert_eq!(shown(false, SortBy::Name), [row("a", 500), row("b", 250), row("new", 300), row("waits", 0)]);
+        assert_eq!(shown(false, SortBy::Memory), [row("b", 250), row("a", 500), row("new", 300), row("waits", 0)]);
+        assert_eq!(shown(true, SortBy::Cpu), [row("a", 500), row("new", 300), row("b", 100), row("waits", 0)]);
     }
 
     #[test]
