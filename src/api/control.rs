@@ -1,5 +1,5 @@
 //! Stopping, starting and restarting a pod: `POST .../namespaces/NAMESPACE/pods/NAME/stop|start|restart` of podstead's own group, and DELETE of a
-//! pod, which restarts it.
+//! pod, which restarts it unless it is an ended pod of a Job.
 
 use super::Backend;
 use super::delete_options::DeleteOptions;
@@ -13,6 +13,7 @@ use super::respond::{self, Answer};
 use super::route::PodPath;
 use hyper::header::{HeaderValue, WARNING};
 use podstead_pod::DesiredPod;
+use podstead_workload::object::WorkloadKind;
 use std::sync::Arc;
 
 /// Carries out an order. The answer is the pod as it is when the order is recorded.
@@ -27,11 +28,19 @@ pub(super) async fn command(backend: &Backend, pods: &Pods, order: PodOrder, pat
     respond::json_bytes(pod.json())
 }
 
-/// Answers DELETE of a pod: it is restarted, since its manifest is there still, and the answer warns of that.
+/// Answers DELETE of a pod. The pod of a Job goes when it has ended, and is not run again. Any other pod is restarted, since its manifest is
+/// there still, and the answer warns of that.
 pub(super) async fn delete(backend: &Backend, pod: &Arc<PublishedPod>, query: &Query, options: &DeleteOptions) -> Answer {
     let is_dry_run = query.get("dryRun").is_some_and(|value| !value.is_empty()) || !options.dry_run.is_empty();
+    let name = &pod.desired.full_name.name;
+    if is_ended_pod_of_job(pod) {
+        if !is_dry_run && !backend.pod_control.forget_ended(&pod.desired).await {
+            let message = format!("the Job of pod {name:?} has not counted its end yet, or removes it already: try again");
+            return Err(ApiFailure::conflict(message).about("pods", name));
+        }
+        return respond::json_bytes(pod.json());
+    }
     if !is_dry_run {
-        let name = &pod.desired.full_name.name;
         backend.pod_control.restart(&pod.desired).await.map_err(|error| refused(error, name))?;
         hasten(backend, pod, options).await;
     }
@@ -51,6 +60,11 @@ pub(super) async fn hasten(backend: &Backend, pod: &PublishedPod, options: &Dele
         // It has ended already, or ends in its own time.
         tracing::debug!(pod = %pod.desired.full_name, %error, "the grace period of the request is not applied");
     }
+}
+
+fn is_ended_pod_of_job(pod: &PublishedPod) -> bool {
+    let has_ended = matches!(pod.status.phase.as_deref(), Some("Succeeded" | "Failed"));
+    has_ended && pod.desired.pod.metadata.owner_references.iter().flatten().any(|owner| owner.kind == WorkloadKind::Job.as_str())
 }
 
 fn refused(error: PodControlError, pod: &str) -> ApiFailure {

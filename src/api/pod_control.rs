@@ -14,6 +14,8 @@ pub trait PodControl: Send + Sync + fmt::Debug {
     async fn start(&self, pod: &DesiredPod) -> Result<(), PodControlError>;
     /// Replaces the pod by a new one; a pod of a workload gets the newest revision of its template. Durable when it returns.
     async fn restart(&self, pod: &DesiredPod) -> Result<(), PodControlError>;
+    /// Lets a pod of a Job go that has ended; the Job counts it still. Durable when it returns true; false for any other pod.
+    async fn forget_ended(&self, pod: &DesiredPod) -> bool;
     /// Ends a pod that is not wanted any more after this time at most.
     async fn end(&self, pod: &DesiredPod, grace: Duration) -> Result<(), PodControlError>;
 }

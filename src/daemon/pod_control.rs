@@ -59,6 +59,13 @@ impl PodControl for Control {
         Ok(())
     }
 
+    async fn forget_ended(&self, pod: &DesiredPod) -> bool {
+        match owner(&pod.pod, &pod.full_name.namespace) {
+            Some(owner) => self.expand.forget_ended_pod(owner, &pod.full_name.name).await,
+            None => false,
+        }
+    }
+
     async fn end(&self, pod: &DesiredPod, grace: Duration) -> Result<(), PodControlError> {
         self.order(pod, Order::End(grace)).await
     }

@@ -18,6 +18,8 @@ pub(crate) enum Request {
     Host(Host),
     /// Makes a pod of a workload anew; the answer is false where the workload does not do that.
     ReplacePod { owner: ObjectKey, pod: String, answer: oneshot::Sender<bool> },
+    /// Lets an ended pod of a Job go; the answer is false for any other pod.
+    ForgetEndedPod { owner: ObjectKey, pod: String, answer: oneshot::Sender<bool> },
     /// Starts a CronJob now.
     RunNow { namespace: String, name: String, answer: oneshot::Sender<Result<String, RunNowError>> },
 }
@@ -72,6 +74,14 @@ impl ExpandHandle {
     pub async fn replace_pod(&self, owner: ObjectKey, pod: &str) -> bool {
         let (answer, answered) = oneshot::channel();
         let request = Request::ReplacePod { owner, pod: pod.to_owned(), answer };
+        self.requests.send(request).await.is_ok() && answered.await.unwrap_or(false)
+    }
+
+    /// Lets an ended pod of a Job go, which stays counted. When it returns true, that is recorded. False for any other pod, and when the daemon
+    /// is ending.
+    pub async fn forget_ended_pod(&self, owner: ObjectKey, pod: &str) -> bool {
+        let (answer, answered) = oneshot::channel();
+        let request = Request::ForgetEndedPod { owner, pod: pod.to_owned(), answer };
         self.requests.send(request).await.is_ok() && answered.await.unwrap_or(false)
     }
 

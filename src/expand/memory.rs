@@ -76,6 +76,14 @@ impl KindMemory {
             Self::Job { .. } | Self::CronJob { .. } => false,
         }
     }
+
+    /// Lets a pod of the Job `owner` go that has ended and is counted. Returns false for any other pod.
+    pub(crate) fn forget_ended(&mut self, owner: &str, pod: &str) -> bool {
+        match self {
+            Self::Job { job, .. } => job.forget(owner, pod),
+            Self::Deployment(_) | Self::ReplicaSet(_) | Self::StatefulSet(_) | Self::DaemonSet(_) | Self::CronJob { .. } => false,
+        }
+    }
 }
 
 impl Memory {

@@ -79,8 +79,8 @@ pub struct ExpandTask {
 enum Answer {
     /// A run of a CronJob.
     Started(oneshot::Sender<Result<String, RunNowError>>, Result<String, RunNowError>),
-    /// A pod that is made anew.
-    Replaced(oneshot::Sender<bool>, bool),
+    /// A pod that is made anew, or that goes.
+    OfPod(oneshot::Sender<bool>, bool),
 }
 
 impl Answer {
@@ -88,7 +88,7 @@ impl Answer {
     fn give(self) {
         match self {
             Self::Started(answer, started) => drop(answer.send(started)),
-            Self::Replaced(answer, is_replaced) => drop(answer.send(is_replaced)),
+            Self::OfPod(answer, is_changed) => drop(answer.send(is_changed)),
         }
     }
 }
@@ -186,7 +186,11 @@ impl ExpandTask {
             Request::Host(host) => self.expander.set_host(host),
             Request::ReplacePod { owner, pod, answer } => {
                 let is_replaced = self.expander.replace_pod(&owner, &pod);
-                self.answers.push(Answer::Replaced(answer, is_replaced));
+                self.answers.push(Answer::OfPod(answer, is_replaced));
+            }
+            Request::ForgetEndedPod { owner, pod, answer } => {
+                let is_forgotten = self.expander.forget_ended_pod(&owner, &pod);
+                self.answers.push(Answer::OfPod(answer, is_forgotten));
             }
             Request::RunNow { namespace, name, answer } => {
                 let started = self.run_now(namespace, name);

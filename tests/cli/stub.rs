@@ -406,6 +406,10 @@ impl PodControl for StubOrders {
         self.record("restart", pod)
     }
 
+    async fn forget_ended(&self, pod: &DesiredPod) -> bool {
+        self.record("forget", pod).is_ok()
+    }
+
     async fn end(&self, pod: &DesiredPod, grace: Duration) -> Result<(), PodControlError> {
         self.record(&format!("end in {} s", grace.as_secs()), pod)
     }

@@ -264,6 +264,71 @@ fn job_of_cron_job_is_created() {
 }
 
 #[test]
+fn ended_pod_of_a_job_is_deleted_for_good() {
+    let Some(mut kubectl) = Kubectl::start("") else { return };
+    kubectl.run(&["create", "job", "once", "--image=localhost/busybox:1", "--", "echo", "done"], "");
+    kubectl.run(&["wait", "--for=condition=Complete", "job/once", "--timeout=60s"], "");
+    let dry = kubectl.run(&["delete", "pod", "once-0", "--dry-run=server"], "");
+    let names = |kubectl: &Kubectl| text(&kubectl.output(&["get", "pods", "-o", "name"], "").stdout);
+    assert!(!dry.contains("Warning") && names(&kubectl) == "pod/once-0\n", "{dry}");
+    // kubectl waits until it is gone.
+    let told = kubectl.run(&["delete", "pod", "once-0", "--timeout=60s"], "");
+    assert!(!told.contains("Warning"), "{told}");
+    kubectl.host.lose_power();
+    kubectl.host.start_daemon();
+    eventually("the Job to be shown as complete", || {
+        let succeeded = kubectl.output(&["get", "job", "once", "-o", "jsonpath={.status.succeeded}"], "");
+        if text(&succeeded.stdout) == "1" { Ok(()) } else { Err(text(&succeeded.stderr)) }
+    });
+    assert_eq!(names(&kubectl), "", "its Job is complete and does not run again");
+}
+
+#[test]
+fn deleted_claim_comes_back_with_its_data() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: \
+                 {requests: {storage: 1Gi}}}\n";
+    let pod = pod("web", "one").replace("    command:", "    volumeMounts: [{name: data, mountPath: /data}]\n    command:")
+        + "  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n";
+    let both = format!("{claim}---\n{pod}");
+    let ready = ["wait", "--for=condition=Ready", "pod/web", "--timeout=60s"];
+    let phase = |kubectl: &Kubectl| text(&kubectl.output(&["get", "pvc", "data", "-o", "jsonpath={.status.phase}"], "").stdout);
+    kubectl.apply(&both);
+    kubectl.run(&ready, "");
+    kubectl.run(&["exec", "web", "--", "sh", "-c", "echo kept >/data/file"], "");
+    // Each way in which clients make an object that they delete first; apply patches what it is shown.
+    for arguments in
+        [&["apply", "-f", "-"][..], &["create", "-f", "-"], &["apply", "--server-side", "-f", "-"], &["replace", "-f", "-"]]
+    {
+        kubectl.run(&["delete", "--timeout=60s", "-f", "-"], &both);
+        eventually("the claim to be released", || {
+            let phase = phase(&kubectl);
+            if phase == "Released" { Ok(()) } else { Err(phase) }
+        });
+        let failure = kubectl.fail(&["delete", "pvc", "data"], "");
+        assert!(failure.contains("podstead volume prune data deletes"), "{failure}");
+        kubectl.run(arguments, claim);
+        kubectl.apply(&pod);
+        kubectl.run(&ready, "");
+        assert_eq!(kubectl.run(&["exec", "web", "--", "cat", "/data/file"], ""), "kept\n", "{arguments:?}");
+        assert!(kubectl.file("data.persistentvolumeclaim.yaml").contains("storage: 1Gi"));
+    }
+}
+
+#[test]
+fn created_service_is_applied_to() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    kubectl.run(&["create", "service", "clusterip", "web", "--tcp=80:8080"], "");
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {type: NodePort, selector: {app: web}, ports: [{port: 80, \
+                   targetPort: http, nodePort: 30080}]}\n";
+    let told = kubectl.apply(service);
+    assert!(told.contains("service/web configured"), "{told}");
+    // The name of the port stays: the applied manifest says nothing of it.
+    let file = kubectl.file("web.service.yaml");
+    assert!(file.contains("name: \"80-8080\"") && file.contains("targetPort: http") && file.contains("nodePort: 30080"), "{file}");
+}
+
+#[test]
 fn namespace_has_labels_and_goes_when_empty() {
     let Some(kubectl) = Kubectl::start("") else { return };
     let labels = ["get", "ns", "shop", "-o", "jsonpath={.metadata.labels.team}"];

@@ -10,6 +10,7 @@ mod files;
 mod host_access;
 mod namespaces;
 mod plan;
+mod released;
 mod request;
 mod target;
 mod writable;
@@ -78,11 +79,15 @@ pub(super) async fn write(backend: &Backend, caller: &Caller, route: &Route, que
         && let Some(name) = &name
     {
         change = namespaces::settle(backend, &target, name, change).await?;
+    } else if let Some(name) = &name
+        && target.kind == "PersistentVolumeClaim"
+    {
+        change = released::settle(backend, &target, name, change).await?;
     }
     let is_known = name.as_ref().is_some_and(|name| files.find(&target.key(name)).is_some());
     let may_create = match (&change, &name) {
         (Change::Create(_), _) => true,
-        (Change::Apply(_), Some(name)) => answer::shown(backend, &target, name).await.is_none(),
+        (Change::Apply(_), Some(name)) => released::existing(backend, &target, name).await.is_none(),
         (_, _) => false,
     };
     if !is_known && !may_create {
@@ -90,7 +95,7 @@ pub(super) async fn write(backend: &Backend, caller: &Caller, route: &Route, que
     }
     refuse_held(backend, writable)?;
     let name = name.ok_or_else(|| ApiFailure::bad_request("the object has neither metadata.name nor metadata.generateName"))?;
-    let shown = answer::shown(backend, &target, &name).await;
+    let shown = released::existing(backend, &target, &name).await;
     if matches!(change, Change::Create(_))
         && let Some(shown) = &shown
         && files.find(&target.key(&name)).is_none()
@@ -200,6 +205,9 @@ async fn refuse(backend: &Backend, target: &Target, method: &Method, content_typ
         _ => {
             let shown = answer::shown(backend, target, &path.name).await;
             let shown = shown.ok_or_else(|| ApiFailure::not_found(target.plural, &path.name))?;
+            if released::is_released(&shown) {
+                return Err(released::refuse(target, &path.name));
+            }
             let place = answer::place(&shown).unwrap_or_else(|| "this host".to_owned());
             let kind = target.kind.to_lowercase();
             Err(ApiFailure::method_not_allowed(format!("{kind} {:?} is managed by {place}: change or remove it there", path.name))

@@ -229,13 +229,21 @@ impl Expander {
 
     /// Lets a workload make a pod anew that it wants. Returns false if it does not want such a pod, or counts its pods itself.
     pub fn replace_pod(&mut self, key: &ObjectKey, pod: &str) -> bool {
+        self.change_by_hand(key, |memory| memory.withdraw(&key.name, pod))
+    }
+
+    /// Lets an ended pod of a Job go, which stays counted. Returns false for any other pod.
+    pub fn forget_ended_pod(&mut self, key: &ObjectKey, pod: &str) -> bool {
+        self.change_by_hand(key, |memory| memory.forget_ended(&key.name, pod))
+    }
+
+    /// Lets the next evaluation of a workload begin with a changed memory. Returns what `change` returns, and false without a memory.
+    fn change_by_hand(&mut self, key: &ObjectKey, change: impl FnOnce(&mut KindMemory) -> bool) -> bool {
         let Some(Unit::Wanted(live)) = self.units.get_mut(key) else { return false };
         let memory = live.by_hand.take().or_else(|| live.memory.as_ref().map(|memory| memory.kind.clone()));
-        let Some(mut memory) = memory else { return false };
-        let is_withdrawn = memory.withdraw(&key.name, pod);
-        live.by_hand = Some(memory);
+        let Some(memory) = memory else { return false };
         self.marked.insert(key.clone());
-        is_withdrawn
+        change(live.by_hand.insert(memory))
     }
 
     /// Evaluates what is marked.

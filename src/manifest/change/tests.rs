@@ -125,6 +125,33 @@ fn patches_of_all_forms_apply() {
 }
 
 #[test]
+fn service_ports_merge_by_number_and_protocol() {
+    let object = json!({"spec": {"ports": [
+        {"name": "80-8080", "port": 80, "protocol": "TCP", "targetPort": 8080},
+        {"name": "dns", "port": 53, "protocol": "UDP"},
+        {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
+    ]}});
+    // As kubectl apply writes it, with the first key alone.
+    let patch = json!({"spec": {
+        "$setElementOrder/ports": [{"port": 80}, {"port": 53}, {"port": 53}],
+        "ports": [
+            {"port": 80, "nodePort": 30080, "targetPort": "http"},
+            {"port": 53, "protocol": "UDP", "targetPort": 5353},
+        ],
+    }});
+    let merged = patched("Service", &object, &patch, PatchForm::Strategic).unwrap();
+    let expected = json!([
+        {"name": "80-8080", "port": 80, "protocol": "TCP", "targetPort": "http", "nodePort": 30080},
+        {"name": "dns", "port": 53, "protocol": "UDP", "targetPort": 5353},
+        {"name": "dns-tcp", "port": 53, "protocol": "TCP"},
+    ]);
+    assert_eq!(merged["spec"]["ports"], expected);
+    let delete = json!({"spec": {"ports": [{"$patch": "delete", "port": 53, "protocol": "UDP"}]}});
+    let left = patched("Service", &object, &delete, PatchForm::Strategic).unwrap();
+    assert_eq!(left["spec"]["ports"].as_array().map(Vec::len), Some(2), "{left}");
+}
+
+#[test]
 fn exploding_patches_are_refused() {
     let object = json!({"a": ["x"]});
     let copies: Vec<_> = (0..60).map(|_| json!({"op": "copy", "from": "/a", "path": "/a/-"})).collect();

@@ -52,6 +52,7 @@ const TABLE: &[(&str, &str, MergeKey)] = &[
     ("PodSpec", "schedulingGates", by("name")),
     ("PodSpec", "topologySpreadConstraints", by_two("topologyKey", "whenUnsatisfiable", None)),
     ("PodSpec", "volumes", by("name")),
+    ("ServiceSpec", "ports", by_two("port", "protocol", Some("TCP"))),
 ];
 
 const fn by(field: &'static str) -> MergeKey {
@@ -113,6 +114,7 @@ mod tests {
                 "EphemeralContainer" => &table::EPHEMERAL_CONTAINER,
                 "ObjectMeta" => &table::OBJECT_META,
                 "PodSpec" => &table::POD_SPEC,
+                "ServiceSpec" => &table::SERVICE_SPEC,
                 other => panic!("{other}"),
             };
             let Some(Type::List(Type::Object(item))) = structure.field(field).map(|field| &field.ty) else { panic!("{field}") };

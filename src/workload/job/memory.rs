@@ -1,5 +1,6 @@
 //! The memory of a Job.
 
+use super::pods;
 use super::run::Run;
 use super::verdict::Verdict;
 use crate::indexes::IndexSet;
@@ -244,6 +245,17 @@ impl JobMemory {
         if self.active.remove(&attempt).is_some() {
             self.leaving.insert(attempt);
         }
+    }
+
+    /// Ends the wish for a pod that has ended and is counted. Returns false if `pod` is no such pod of the Job `job`.
+    pub fn forget(&mut self, job: &str, pod: &str) -> bool {
+        let mut is_found = false;
+        for kept in [&mut self.kept_succeeded, &mut self.kept_failed] {
+            let before = kept.len();
+            kept.retain(|kept| pods::name(job, kept.attempt) != pod);
+            is_found |= kept.len() < before;
+        }
+        is_found
     }
 
     /// Successes, those of indexes that the Job has not any more left out.

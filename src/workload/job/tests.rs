@@ -758,6 +758,20 @@ fn withdrawn_pod_holds_place_until_it_ended() {
     }
 }
 
+#[test]
+fn forgotten_pod_stays_counted() {
+    let mut host = Host::new(json!({"completions": 2, "parallelism": 1}));
+    host.look();
+    let forget = |host: &mut Host, pod: &str| host.memory.as_mut().unwrap().forget("dump", pod);
+    assert!(!forget(&mut host, "dump-0"), "it has not ended");
+    host.end("dump-0", 0);
+    host.look();
+    assert!(forget(&mut host, "dump-0") && !forget(&mut host, "dump-0"));
+    let step = host.look();
+    assert_eq!(counts(&step), (1, 1, 0));
+    assert_eq!(step.pods.keys().collect::<Vec<_>>(), ["dump-1"]);
+}
+
 /// W99 (9).
 #[test]
 fn spelling_is_no_other_run() {
