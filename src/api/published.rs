@@ -16,8 +16,9 @@ use podstead_store::{SourceStatus, SourceStatusSink};
 use podstead_telemetry::journal::Journal;
 use podstead_workload::object::WorkloadKind;
 use serde::Serialize;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use tokio::sync::watch;
 
 /// Changes remembered for watchers. Versions of one pod share their spec, so that one costs about as much as a status.
 const HISTORY: usize = 512;
@@ -118,6 +119,8 @@ pub struct Published {
     sources: Mutex<BTreeMap<SourceId, SourceStatus>>,
     workloads: PublishedWorkloads,
     looked_up: LookedUpJournals,
+    /// Pods of an earlier daemon of which nothing was published yet.
+    expected: watch::Sender<BTreeSet<PodUid>>,
     now: fn() -> Timestamp,
 }
 
@@ -129,7 +132,23 @@ impl Published {
         let workloads = PublishedWorkloads::new(start);
         let pods = Journal::new(start, HISTORY);
         let looked_up = LookedUpJournals::new(start);
-        Self { pods, incarnations: Mutex::default(), sources: Mutex::default(), workloads, looked_up, now }
+        let expected = watch::Sender::default();
+        Self { pods, incarnations: Mutex::default(), sources: Mutex::default(), workloads, looked_up, expected, now }
+    }
+
+    /// Names the pods that an earlier daemon left. Called once, before any of them is published.
+    pub fn expect(&self, uids: BTreeSet<PodUid>) {
+        self.expected.send_replace(uids);
+    }
+
+    /// Waits until something was published of each expected pod, so that no list lacks a pod that runs.
+    pub async fn all_expected(&self) {
+        // The sender is a field of this value: it is not dropped meanwhile.
+        self.expected.subscribe().wait_for(BTreeSet::is_empty).await.ok();
+    }
+
+    fn no_longer_expected(&self, uid: &PodUid) {
+        self.expected.send_if_modified(|uids| uids.remove(uid));
     }
 
     /// Workloads of one kind, for listing and watching.
@@ -192,9 +211,11 @@ impl PodStatusSink for Published {
         } else {
             queue[position].waiting = Some((Arc::clone(desired), status));
         }
+        self.no_longer_expected(&desired.uid);
     }
 
     fn withdraw(&self, uid: &PodUid) {
+        self.no_longer_expected(uid);
         let mut incarnations = lock(&self.incarnations);
         let found = incarnations.iter().find_map(|(key, queue)| {
             queue.iter().position(|incarnation| incarnation.uid == *uid).map(|position| (key.clone(), position))
@@ -299,6 +320,20 @@ mod tests {
         published.withdraw(&PodUid::new("old"));
         assert_eq!(published.pods().since(100).unwrap().len(), 2);
         assert!(lock(&published.incarnations).is_empty());
+    }
+
+    #[tokio::test]
+    async fn expected_pods_are_awaited() {
+        let published = published();
+        published.all_expected().await;
+        published.expect(["1", "2"].map(PodUid::new).into());
+        let mut all = Box::pin(published.all_expected());
+        assert!(futures_util::poll!(&mut all).is_pending());
+        published.publish(&desired("1", "web"), status("Running"));
+        assert!(futures_util::poll!(&mut all).is_pending());
+        // One that had been removed, and is gone.
+        published.withdraw(&PodUid::new("2"));
+        all.await;
     }
 
     #[test]

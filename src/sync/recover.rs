@@ -76,6 +76,11 @@ impl Recovered {
         Ok(recovered)
     }
 
+    /// The UIDs of the pods whose workers look at them without being asked, within [`SOURCE_DELAY`].
+    pub fn uids(&self) -> BTreeSet<PodUid> {
+        self.pods.iter().filter(|found| !found.is_rebuilt).map(|found| found.record.desired.uid.clone()).collect()
+    }
+
     /// The pods for the mux to know: their UIDs survive.
     pub fn known(&self) -> Vec<DesiredPod> {
         self.pods.iter().filter(|found| !found.record.is_removed).map(|found| found.record.desired.clone()).collect()

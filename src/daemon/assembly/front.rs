@@ -13,7 +13,7 @@ use super::stages::Stages;
 use jiff::Timestamp;
 use podstead_api::services::ServiceView;
 
-use podstead_api::{self as api, Access, ApiSocket, Backend, ServerIdentity, Writable};
+use podstead_api::{self as api, Access, ApiSocket, Backend, Published, ServerIdentity, Writable};
 use podstead_artifact::Wakers;
 use podstead_config::Config;
 use podstead_mux::MuxHandle;
@@ -28,7 +28,11 @@ use podstead_worker::halt::Command;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+
+/// Time after which the API is served although a pod of an earlier daemon is not listed yet.
+const RECOVERED_WITHIN: Duration = Duration::from_secs(3);
 
 /// Settings that others are told of when the configuration changes.
 pub(super) struct Told {
@@ -188,9 +192,25 @@ pub(super) fn start_api(
     let serve_monitoring = move |address| api::serve_monitoring(address, monitored.clone());
     stages.start_endless(live::serve(following.live, |config| config.monitoring, serve_monitoring));
     if let Some(port) = config.api.tls_port {
-        stages.start_endless(api::serve_tls(port, backend.clone()));
+        let (shown, backend) = (base.published.clone(), backend.clone());
+        stages.start_endless(async move {
+            recovered_pods(&shown).await;
+            api::serve_tls(port, backend).await
+        });
     }
-    stages.start_endless(api::serve(links.socket, backend));
+    let (shown, socket) = (base.published.clone(), links.socket);
+    stages.start_endless(async move {
+        recovered_pods(&shown).await;
+        api::serve(socket, backend).await
+    });
+}
+
+/// Waits for the pods that an earlier daemon left to be in the lists. Clients wait that long, since a list without them looks as if they were
+/// gone. A pod that cannot be looked at keeps nobody waiting for longer.
+async fn recovered_pods(published: &Published) {
+    if tokio::time::timeout(RECOVERED_WITHIN, published.all_expected()).await.is_err() {
+        tracing::warn!("the API is served before all pods of the earlier daemon were looked at");
+    }
 }
 
 /// Access to the API. A certificate that cannot be made closes the TLS port and nothing else: pods need no API.

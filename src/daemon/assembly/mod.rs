@@ -69,6 +69,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
 
     // What an earlier daemon left comes first; then what the sources say of it.
     let recovered = Recovered::look(&base.paths, parts.runtime.as_ref(), parts.volumes.as_ref()).await?;
+    base.published.expect(recovered.uids());
     let (mux_task, mux) = pods::mux_of(&base, &recovered);
     let (tell_sharing, shared) = watch::channel(Arc::new(sharing(&base.config.sources)));
     let (tell_crash_loop, crash_loop) = watch::channel(BackoffPolicy::crash_loop(base.config.crash_loop_max));

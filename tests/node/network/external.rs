@@ -69,6 +69,9 @@ fn addresses_of_the_host_lead_to_services() {
     site.outside.get(&format!("http://{HOST_V4}:88/")).unwrap_err();
     balancer(HOST_V4);
     site.outside.gets(&format!("http://{HOST_V4}:88/"), "I am one");
-    let front = shown(&site.host, "front").unwrap();
-    assert_eq!(front["status"]["loadBalancer"]["ingress"][0]["ip"], HOST_V4, "{front}");
+    // The status follows the rules.
+    eventually("the address in the status", || {
+        let front = shown(&site.host, "front").ok_or("no Service")?;
+        if front["status"]["loadBalancer"]["ingress"][0]["ip"] == HOST_V4 { Ok(()) } else { Err(front.to_string()) }
+    });
 }
