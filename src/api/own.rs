@@ -2,12 +2,14 @@
 
 use super::Backend;
 use super::failure::ApiFailure;
+use super::published::PublishedPod;
 use super::respond::{self, Answer};
 use super::route::OWN_API_VERSION;
 use super::show::age_since;
 use super::table::Column;
 use jiff::Timestamp;
 use podstead_artifact::wake::LookTimes;
+use podstead_expand::owner;
 use podstead_manifest::Problem;
 use podstead_pod::{Severity, SourceId};
 use podstead_settings::{ConfigStanding, HookStanding};
@@ -125,7 +127,7 @@ pub struct SourceObjectStatus {
     /// Time of the next poll; `None` for a source that is watched, or being fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_look_at: Option<Timestamp>,
-    /// Pods in that set.
+    /// Pods in that set, and those that its workloads have now.
     pub pods: usize,
     /// Error of the last fetch.
     pub last_error: Option<String>,
@@ -163,7 +165,7 @@ pub(super) const SOURCE_COLUMNS: &[Column] = &[
     Column::name(),
     Column::text("Kind", "Kind of source: directory, http or git"),
     Column::text("Revision", "Accepted revision"),
-    Column::text("Pods", "Pods in the accepted revision"),
+    Column::text("Pods", "Pods in the accepted revision, and those of its workloads"),
     Column::text("Rejected", "Rejected objects; their last accepted versions stay in force"),
     Column::text("Contact", "Time since the last successful fetch"),
     Column::text("Changed", "Time since the content last changed"),
@@ -204,6 +206,8 @@ pub fn since(at: Option<Timestamp>, now: Timestamp) -> String {
 /// A source with the times of its looks.
 fn object(backend: &Backend, source: &SourceStatus) -> SourceObject {
     let mut object = SourceObject::from(source);
+    let is_of_workload = |pod: &PublishedPod| pod.desired.source == source.id && owner(&pod.desired.pod, "").is_some();
+    object.status.pods += backend.published.pods().list().1.iter().filter(|pod| is_of_workload(pod)).count();
     if let Some(waker) = backend.wakers.get(source.id.as_str()) {
         let LookTimes { next, contact } = waker.looks();
         (object.status.next_look_at, object.status.last_contact_at) = (next, contact);

@@ -39,8 +39,8 @@ pub(super) fn run(args: &HistoryArgs, context: &Context) -> anyhow::Result<ExitC
         }
         OutputFormat::Table | OutputFormat::Wide => {
             let wide = args.output.is_wide();
-            let mut headings = vec!["NUMBER", "REVISION", "ACCEPTED", "PODS"];
-            headings.extend(wide.then_some(["CONFIGMAPS", "SECRETS"]).into_iter().flatten());
+            let mut headings = vec!["NUMBER", "REVISION", "ACCEPTED", "OBJECTS"];
+            headings.extend(wide.then_some(["PODS", "CONFIGMAPS", "SECRETS"]).into_iter().flatten());
             headings.push("STATE");
             let has_commits = history.revisions.iter().any(|entry| entry.commit.is_some());
             headings.extend(has_commits.then_some("SUBJECT"));
@@ -77,10 +77,10 @@ fn row(entry: &HistoryEntry, has_commits: bool, wide: bool, now: Timestamp) -> V
         entry.number.to_string().into(),
         if wide { revision } else { short_revision(revision) }.into(),
         age_since(Some(entry.accepted_at), now).into(),
-        entry.pods.to_string().into(),
+        entry.objects().to_string().into(),
     ];
     if wide {
-        cells.extend([entry.config_maps, entry.secrets].map(|count| Cell::from(count.to_string())));
+        cells.extend([entry.pods, entry.config_maps, entry.secrets].map(|count| Cell::from(count.to_string())));
     }
     cells.push(Cell::styled(state(entry), style(entry)));
     if has_commits {

@@ -14,6 +14,7 @@ mod diff;
 mod doctor;
 mod exit;
 mod fold;
+mod foreign;
 mod get;
 mod global;
 mod help;
@@ -168,7 +169,7 @@ pub fn command() -> clap::Command {
 
 /// Parses the arguments of this process and runs the subcommand.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| foreign::exit(&error));
     fold::read_terminal_width();
     let context = Context::new(cli.global);
     let command = cli.command.unwrap_or_else(|| Command::Status(status::StatusArgs::default()));

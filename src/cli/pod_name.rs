@@ -3,6 +3,7 @@
 //! Pods are called `<name in the manifest>-<node>`; people may leave the node out, and the namespace too while the name is unique.
 
 use k8s_openapi::api::core::v1::Pod;
+use podstead_expand::WORKLOAD_ANNOTATION;
 
 /// Errors of resolving a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,7 +15,7 @@ pub(super) enum PodNameError {
         name: String,
         /// As given.
         namespace: Option<String>,
-        /// The name of a pod that is close.
+        /// The name of a pod that is close, or a workload of that name.
         suggestion: Option<String>,
     },
     /// Several pods are called so.
@@ -46,7 +47,7 @@ pub(super) fn find<'a>(pods: &'a [Pod], name: &str, namespace: Option<&str>) -> 
         [] => Err(PodNameError::NotFound {
             name: name.to_owned(),
             namespace: namespace.map(str::to_owned),
-            suggestion: nearest(in_reach(), name),
+            suggestion: workload(in_reach(), name).or_else(|| nearest(in_reach(), name)),
         }),
         several => {
             let namespaces = several.iter().filter_map(|pod| pod.metadata.namespace.clone()).collect();
@@ -59,6 +60,14 @@ pub(super) fn find<'a>(pods: &'a [Pod], name: &str, namespace: Option<&str>) -> 
 fn short_name(pod: &Pod) -> Option<&str> {
     let node = pod.spec.as_ref()?.node_name.as_deref()?;
     pod.metadata.name.as_deref()?.strip_suffix(node)?.strip_suffix('-')
+}
+
+/// The workload of that name, such as `deployment/web`, if it has pods.
+fn workload<'a>(mut pods: impl Iterator<Item = &'a Pod>, name: &str) -> Option<String> {
+    pods.find_map(|pod| {
+        let (kind, owner) = pod.metadata.annotations.as_ref()?.get(WORKLOAD_ANNOTATION)?.split_once('/')?;
+        (owner == name).then(|| format!("{}/{name}", kind.to_lowercase()))
+    })
 }
 
 fn nearest<'a>(pods: impl Iterator<Item = &'a Pod>, name: &str) -> Option<String> {
@@ -77,6 +86,14 @@ mod tests {
             "spec": {"nodeName": "edge-01", "containers": []},
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn workload_of_that_name_is_suggested() {
+        let mut replica = pod("default", "web-5d8c-0");
+        replica.metadata.annotations = Some([(WORKLOAD_ANNOTATION.to_owned(), "Deployment/web".to_owned())].into());
+        let error = find(&[replica], "web", None).unwrap_err();
+        assert_eq!(error.to_string(), r#"pod "web" not found, did you mean "deployment/web"?"#);
     }
 
     fn found(name: &str, namespace: Option<&str>) -> Result<String, PodNameError> {

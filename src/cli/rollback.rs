@@ -34,7 +34,9 @@ pub(super) fn run(args: &RollbackArgs, context: &Context) -> anyhow::Result<Exit
     })?;
     let (revision, before) = (short_revision(&done.revision.0), short_revision(&done.before.0));
     let mut out = io::stdout().lock();
-    writeln!(out, "source {source} rolled back from {before} to {revision} ({}) and is held there", counted(done.pods, "pod"))?;
+    // Pods of workloads are not counted.
+    let pods = if done.pods == 0 { String::new() } else { format!(" ({})", counted(done.pods, "pod")) };
+    writeln!(out, "source {source} rolled back from {before} to {revision}{pods} and is held there")?;
     writeln!(out, "to resume: podstead resume {source}")?;
     Ok(ExitCode::SUCCESS)
 }

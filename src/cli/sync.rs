@@ -49,7 +49,9 @@ async fn prune(client: &Client, source: &str, yes: bool) -> anyhow::Result<ExitC
     }
     let target = Target::new(OWN, &["sources", source, "prune"]);
     let answer: PruneAnswer = client.post(target, &serde_json::json!({})).await?;
-    writeln!(io::stdout(), "source {source} is now empty: removed {}", counted(answer.removed_pods, "pod"))?;
+    let removed =
+        if answer.removed_pods == 0 { String::new() } else { format!(": removed {}", counted(answer.removed_pods, "pod")) };
+    writeln!(io::stdout(), "source {source} is now empty{removed}")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -129,7 +131,9 @@ fn told(name: &str, answer: &SyncAnswer) -> String {
                 1 => "; 1 object is rejected, see podstead status".to_owned(),
                 more => format!("; {more} objects are rejected, see podstead status"),
             };
-            format!("source {name}: {revision} is in force, {}{refused}", counted(*pods, "pod"))
+            // Pods of workloads are not counted.
+            let pods = if *pods == 0 { String::new() } else { format!(", {}", counted(*pods, "pod")) };
+            format!("source {name}: {revision} is in force{pods}{refused}")
         }
     }
 }

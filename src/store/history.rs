@@ -124,6 +124,13 @@ pub struct HistoryEntry {
     pub network_objects: usize,
 }
 
+impl HistoryEntry {
+    /// Number of objects in it.
+    pub fn objects(&self) -> usize {
+        self.pods + self.config_maps + self.secrets + self.claims + self.workloads + self.network_objects
+    }
+}
+
 /// Accepted revisions of a source that are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

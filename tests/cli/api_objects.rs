@@ -102,6 +102,10 @@ fn all_types_are_listed_together() {
     assert!(nodes.starts_with("NAME   STATUS") && nodes.contains("\nedge   "), "{nodes}");
     assert_eq!(host.run(&["get", "node", NODE, "-o", "name"]), "node/edge\n");
     assert!(host.run(&["get", "ns", "-o", "name"]).contains("namespace/shop\n"));
-    let (code, message) = host.fail(&["describe", "node/edge"]);
-    assert!(code == 1 && message.contains("nodes cannot be described; see podstead get nodes -o yaml"), "{message}");
+    for arguments in [&["describe", "node/edge"][..], &["describe", "node"], &["describe", "nodes", "edge"]] {
+        let described = host.run(arguments);
+        assert!(described.contains("Name:                edge") && described.contains("Node Info:"), "{described}");
+    }
+    let (code, message) = host.fail(&["describe", "node", "other"]);
+    assert!(code == 1 && message.contains("node \"other\" not found"), "{message}");
 }

@@ -252,3 +252,21 @@ impl OtherSocket for std::process::Command {
         self.arg("--socket").arg(socket).args(arguments)
     }
 }
+
+#[test]
+fn subcommands_of_others_are_explained() {
+    let host = two_pods();
+    for (arguments, words) in [
+        (&["events"][..], "podstead get events"),
+        (&["delete", "pod", "web"], "podstead stop"),
+        (&["apply", "-f", "web.yaml"], "kubectl"),
+    ] {
+        let output = host.output(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let text = text(&output.stderr);
+        assert!(text.contains("there is no subcommand") && text.contains(words), "{text}");
+    }
+    // One of a subcommand is clap's to explain.
+    let text = text(&host.output(&["image", "delete"]).stderr);
+    assert!(text.contains("unrecognized subcommand 'delete'"), "{text}");
+}

@@ -22,7 +22,7 @@ fn history_shows_numbers_revisions_and_what_is_in_force() {
     let output = host.output(&["history"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let words: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(words[0], ["NUMBER", "REVISION", "ACCEPTED", "PODS", "STATE"]);
+    assert_eq!(words[0], ["NUMBER", "REVISION", "ACCEPTED", "OBJECTS", "STATE"]);
     assert_eq!((words[1][..2].to_vec(), words[1][4..].to_vec()), (vec!["3", "fedcba987654"], vec!["in", "force"]));
     assert_eq!(words[2][..2], ["2", "abcdef012345"]);
     assert!(String::from_utf8(output.stderr).unwrap().contains("cannot read: 1: is damaged"));

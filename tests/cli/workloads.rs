@@ -74,7 +74,7 @@ fn unknown_types_and_names_are_refused() {
         (&["describe", "web"], 2, r#"expected TYPE/NAME, not "web""#),
         (&["rollout", "status", "po/x"], 1, "pods are not rolled out: name a Deployment, StatefulSet or DaemonSet"),
         (&["rollout", "history", "sts/x"], 1, "only Deployments list their revisions"),
-        (&["describe", "cm/x"], 1, "configmaps cannot be described; see podstead get configmaps -o yaml"),
+        (&["describe", "cm/x"], 1, r#"configmaps "x" not found"#),
         (&["logs", "cj/dump"], 1, "cronjob.batch/dump has no pods"),
         (&["logs", "deploy/nosuch"], 1, r#"deployments.apps "nosuch" not found"#),
         (&["job", "run", "nosuch"], 1, r#"cronjobs.batch "nosuch" not found"#),

@@ -25,7 +25,16 @@ pub(super) struct Involved<'a> {
 pub(super) async fn events_of(client: &Client, involved: Involved<'_>) -> Result<Vec<Event>, ClientError> {
     let Involved { kind, namespace, name, uid } = involved;
     let fields = format!("involvedObject.kind={kind},involvedObject.name={name},involvedObject.uid={uid}");
-    let list: ServedList = client.get(collection("events", Some(namespace)).with("fieldSelector", &fields)).await?;
+    selected(client, Some(namespace), &fields).await
+}
+
+/// Events of what is in no namespace, the newest last.
+pub(super) async fn events_about(client: &Client, kind: &str, name: &str) -> Result<Vec<Event>, ClientError> {
+    selected(client, None, &format!("involvedObject.kind={kind},involvedObject.name={name}")).await
+}
+
+async fn selected(client: &Client, namespace: Option<&str>, fields: &str) -> Result<Vec<Event>, ClientError> {
+    let list: ServedList = client.get(collection("events", namespace).with("fieldSelector", fields)).await?;
     let typed: Result<Vec<Event>, _> = list.items.into_iter().map(serde_json::from_value).collect();
     let mut events = typed.map_err(|source| ClientError::NotUnderstood { source })?;
     events.sort_by_key(|event| event.last_timestamp.as_ref().map(|time| time.0));

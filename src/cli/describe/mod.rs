@@ -4,8 +4,10 @@ mod container;
 mod events;
 mod network_policy;
 mod networks;
+mod other;
 mod probe;
 mod service;
+mod source;
 mod workload;
 mod writer;
 
@@ -13,12 +15,13 @@ use super::Context;
 use super::client::{Client, ClientError, OWN, Target};
 use super::fold::{fold, terminal_width};
 use super::object_type::{ObjectType, parse_object};
-use super::pods::{PodNamespaceArgs, annotation, find, name_of, namespace_of};
+use super::pods::{PodNamespaceArgs, ServedList, annotation, find, name_of, namespace_of};
+use super::source_name;
 use super::unserved;
 use super::workloads::{self, metadata};
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use events::{Involved, events_of, write_events};
+use events::{Involved, events_about, events_of, write_events};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{KeyToPath, Pod, PodSpec, PodStatus, Volume};
 use podstead_api::published::{ORIGIN_ANNOTATION, REVISION_ANNOTATION, SOURCE_ANNOTATION};
@@ -27,7 +30,9 @@ use podstead_api::{ONLY_PODS_OF_ANNOTATION, SourceObject};
 use podstead_manifest::{ObjectKey, Problem};
 use podstead_pod::Severity;
 use podstead_pod::identity::ANNOTATION_NETWORK_STATUS;
+use podstead_store::history::History;
 use podstead_workload::object::WorkloadKind;
+use serde_json::Value;
 pub(super) use service::{ready_endpoints, slices as slices_of};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -40,9 +45,9 @@ use writer::Description;
 pub(super) struct DescribeArgs {
     #[command(subcommand)]
     kind: Option<DescribeKind>,
-    /// Object, such as pod/web or deploy/web
-    #[arg(value_name = "TYPE/NAME", required = true, value_parser = parse_object)]
-    object: Option<(ObjectType, String)>,
+    /// Object, such as pod/web, deploy/web or source/fleet
+    #[arg(value_name = "TYPE/NAME", required = true, value_parser = parse_described)]
+    object: Option<Described>,
     #[command(flatten)]
     namespace: PodNamespaceArgs,
 }
@@ -84,6 +89,27 @@ enum DescribeKind {
     /// Show the details of a NetworkPolicy, including the pods that it selects
     #[command(name = "networkpolicy", visible_aliases = ["networkpolicies", "netpol"])]
     NetworkPolicy(NamedArgs),
+    /// Show the details of a ConfigMap
+    #[command(name = "configmap", visible_aliases = ["configmaps", "cm"])]
+    ConfigMap(NamedArgs),
+    /// Show the details of a Secret, without its values
+    #[command(visible_alias = "secrets")]
+    Secret(NamedArgs),
+    /// Show the details of a PersistentVolumeClaim
+    #[command(name = "persistentvolumeclaim", visible_aliases = ["persistentvolumeclaims", "pvc"])]
+    PersistentVolumeClaim(NamedArgs),
+    /// Show the details of this host
+    #[command(visible_aliases = ["nodes", "no"])]
+    Node {
+        /// Name of the host; may be omitted
+        name: Option<String>,
+    },
+    /// Show the details of a source: revisions, objects, rejected edits, and its events
+    #[command(visible_alias = "sources")]
+    Source {
+        /// Name of the source; may be omitted if the host has only one
+        name: Option<String>,
+    },
 }
 
 /// The workload that is meant.
@@ -95,9 +121,33 @@ struct NamedArgs {
     namespace: PodNamespaceArgs,
 }
 
+/// What is described.
+#[derive(Clone, Debug)]
+enum Described {
+    /// An object in a namespace.
+    Object(ObjectType, String),
+    /// This host.
+    Node(Option<String>),
+    /// A source.
+    Source(Option<String>),
+}
+
+fn parse_described(text: &str) -> Result<Described, String> {
+    if let Some((word, name)) = text.split_once('/')
+        && matches!(word.to_lowercase().as_str(), "source" | "sources")
+    {
+        return Ok(Described::Source(Some(name.to_owned())));
+    }
+    match parse_object(text)? {
+        (ObjectType::Node, name) => Ok(Described::Node(Some(name))),
+        (object_type, name) => Ok(Described::Object(object_type, name)),
+    }
+}
+
 impl DescribeArgs {
-    /// Type, name and namespace; `None` without arguments, which clap does not let happen.
-    fn asked(&self) -> Option<(ObjectType, String, Option<&str>)> {
+    /// What is described, and the namespace; `None` without arguments, which clap does not let happen.
+    fn asked(&self) -> Option<(Described, Option<&str>)> {
+        let named = |object_type: ObjectType, args: &'_ NamedArgs| (object_type, args.name.clone());
         let workload = |kind: WorkloadKind, args: &'_ NamedArgs| (ObjectType::Workload(kind), args.name.clone());
         let (asked, namespace) = match &self.kind {
             Some(DescribeKind::Pod { name, namespace }) => ((ObjectType::Pod, name.clone()), namespace),
@@ -110,35 +160,74 @@ impl DescribeArgs {
             Some(DescribeKind::ReplicationController(args)) => {
                 (workload(WorkloadKind::ReplicationController, args), &args.namespace)
             }
-            Some(DescribeKind::Service(args)) => ((ObjectType::Service, args.name.clone()), &args.namespace),
-            Some(DescribeKind::NetworkPolicy(args)) => ((ObjectType::NetworkPolicy, args.name.clone()), &args.namespace),
-            None => (self.object.clone()?, &self.namespace),
+            Some(DescribeKind::Service(args)) => (named(ObjectType::Service, args), &args.namespace),
+            Some(DescribeKind::NetworkPolicy(args)) => (named(ObjectType::NetworkPolicy, args), &args.namespace),
+            Some(DescribeKind::ConfigMap(args)) => (named(ObjectType::ConfigMap, args), &args.namespace),
+            Some(DescribeKind::Secret(args)) => (named(ObjectType::Secret, args), &args.namespace),
+            Some(DescribeKind::PersistentVolumeClaim(args)) => (named(ObjectType::PersistentVolumeClaim, args), &args.namespace),
+            Some(DescribeKind::Node { name }) => return Some((Described::Node(name.clone()), None)),
+            Some(DescribeKind::Source { name }) => return Some((Described::Source(name.clone()), None)),
+            None => return Some((self.object.clone()?, self.namespace.namespace.as_deref())),
         };
-        Some((asked.0, asked.1, namespace.namespace.as_deref()))
+        Some((Described::Object(asked.0, asked.1), namespace.namespace.as_deref()))
     }
 }
 
 pub(super) fn run(args: &DescribeArgs, context: &Context) -> anyhow::Result<ExitCode> {
-    let Some((object_type, name, namespace)) = args.asked() else { bail!("name an object, such as deploy/web") };
+    let Some((described, namespace)) = args.asked() else { bail!("name an object, such as deploy/web") };
     let client = context.client()?;
+    let color = context.color();
     context.block_on(async {
-        match object_type {
-            ObjectType::Pod => run_pod(&client, &name, namespace, context.color()).await?,
-            ObjectType::Workload(kind) => run_workload(&client, kind, &name, namespace, context.color()).await?,
-            ObjectType::Service => run_service(&client, &name, namespace, context.color()).await?,
-            ObjectType::NetworkPolicy => run_network_policy(&client, &name, namespace).await?,
-            ObjectType::ConfigMap
-            | ObjectType::Secret
-            | ObjectType::PersistentVolumeClaim
-            | ObjectType::EndpointSlice
-            | ObjectType::Namespace
-            | ObjectType::Node => {
-                let plural = object_type.qualified_plural();
-                bail!("{plural} cannot be described; see podstead get {plural} -o yaml")
-            }
+        match described {
+            Described::Object(ObjectType::Pod, name) => run_pod(&client, &name, namespace, color).await?,
+            Described::Object(ObjectType::Workload(kind), name) => run_workload(&client, kind, &name, namespace, color).await?,
+            Described::Object(ObjectType::Service, name) => run_service(&client, &name, namespace, color).await?,
+            Described::Object(ObjectType::NetworkPolicy, name) => run_network_policy(&client, &name, namespace).await?,
+            Described::Object(object_type, name) => run_other(&client, object_type, &name, namespace, color).await?,
+            Described::Node(name) => run_node(&client, name.as_deref(), color).await?,
+            Described::Source(name) => run_source(&client, name.as_deref(), color).await?,
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+async fn run_source(client: &Client, name: Option<&str>, color: bool) -> anyhow::Result<()> {
+    let name = source_name::ask_alone(client, name).await?;
+    let source: SourceObject = client.get(Target::new(OWN, &["sources", &name])).await?;
+    let history: History = client.get(Target::new(OWN, &["sources", &name, "history"])).await?;
+    let events = events_about(client, "Source", &name).await?;
+    let now = Timestamp::now();
+    let mut out = io::stdout().lock();
+    out.write_all(fold(&source::describe(&source, &history, now), terminal_width()).as_bytes())?;
+    Ok(write_events(&mut out, &events, now, color)?)
+}
+
+async fn run_node(client: &Client, name: Option<&str>, color: bool) -> anyhow::Result<()> {
+    let nodes: ServedList = client.get(ObjectType::Node.collection(None)).await?;
+    let is_meant = |node: &&Value| name.is_none_or(|name| metadata(node, "name") == name);
+    let Some(node) = nodes.items.iter().find(is_meant) else { bail!("node {:?} not found", name.unwrap_or_default()) };
+    let events = events_about(client, "Node", metadata(node, "name")).await?;
+    let mut out = io::stdout().lock();
+    out.write_all(fold(&other::describe(node, &own_annotations()), terminal_width()).as_bytes())?;
+    Ok(write_events(&mut out, &events, Timestamp::now(), color)?)
+}
+
+async fn run_other(
+    client: &Client,
+    object_type: ObjectType,
+    name: &str,
+    namespace: Option<&str>,
+    color: bool,
+) -> anyhow::Result<()> {
+    let object = workloads::find_object(client, object_type, name, namespace).await?;
+    let [namespace, name, uid] = ["namespace", "name", "uid"].map(|field| metadata(&object, field));
+    let events = match object["kind"].as_str() {
+        Some(kind) if !namespace.is_empty() => events_of(client, Involved { kind, namespace, name, uid }).await?,
+        Some(_) | None => Vec::new(),
+    };
+    let mut out = io::stdout().lock();
+    out.write_all(fold(&other::describe(&object, &own_annotations()), terminal_width()).as_bytes())?;
+    Ok(write_events(&mut out, &events, Timestamp::now(), color)?)
 }
 
 async fn run_pod(client: &Client, name: &str, namespace: Option<&str>, color: bool) -> anyhow::Result<()> {

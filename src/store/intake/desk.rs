@@ -54,8 +54,10 @@ pub(super) struct Desk {
     pub(super) hold: Option<Hold>,
     /// Revision that was last passed to the mux, and the time.
     applied: Option<(Revision, Timestamp)>,
-    /// Number of pods in force.
+    /// Number of pods in force, without those of workloads.
     pods: usize,
+    /// Number of Deployments and other workloads in force.
+    workloads: usize,
     /// Last artifact of the source.
     latest: Option<Arc<Artifact>>,
     fetched_at: Option<Timestamp>,
@@ -83,6 +85,7 @@ impl Desk {
             hold: None,
             applied: None,
             pods: 0,
+            workloads: 0,
             latest: None,
             fetched_at: None,
             standing: Standing::InForce,
@@ -117,8 +120,7 @@ impl Desk {
 
     /// Removes the source, which is no longer configured.
     pub(super) fn dismiss(self) {
-        self.told
-            .good("SourceRemoved", &format!("source removed from the configuration: stopping its {}", counted(self.pods, "pod")));
+        self.told.good("SourceRemoved", &format!("source removed from the configuration: stopping {}", self.running()));
         self.status.withdraw_source(&self.source.id);
     }
 
@@ -142,7 +144,8 @@ impl Desk {
                 self.hold = hold;
                 in_force.map(|Record { stamp, files }| {
                     let (store, set) = self.restored(files, &stamp);
-                    (self.store, self.pods) = (Arc::new(store), set.pods.len());
+                    self.store = Arc::new(store);
+                    self.count(&set);
                     tracing::info!(source = %self.id(), revision = %stamp.revision, pods = self.pods, "restored the last good set");
                     self.in_force = Some(stamp);
                     self.tell_problems(&set);
@@ -310,9 +313,7 @@ impl Desk {
                         self.told.good("SourceRecovered", "source can be read again")
                     }
                     Emptiness::OfTheSamePlace => {}
-                    Emptiness::Meant => {
-                        self.told.good("SourcePruned", &format!("source pruned: stopping its {}", counted(self.pods, "pod")))
-                    }
+                    Emptiness::Meant => self.told.good("SourcePruned", &format!("source pruned: stopping {}", self.running())),
                 }
                 self.put_in_force(store, *stamp, &set);
                 return Some(*set);
@@ -343,8 +344,22 @@ impl Desk {
         tracing::info!(source = %self.id(), revision = %stamp.revision, pods = set.pods.len(), problems = set.problems.len(), "revision accepted");
         self.store = Arc::new(store);
         self.in_force = Some(stamp);
-        self.pods = set.pods.len();
+        self.count(set);
         self.tell_problems(set);
+    }
+
+    fn count(&mut self, set: &Set) {
+        (self.pods, self.workloads) = (set.pods.len(), set.workloads.len());
+    }
+
+    /// What runs of the set in force, for messages.
+    fn running(&self) -> String {
+        let of_workloads = |of: &str| format!("{of} of {}", counted(self.workloads, "workload"));
+        match (self.pods, self.workloads) {
+            (pods, 0) => counted(pods, "pod"),
+            (0, _) => of_workloads("the pods"),
+            (pods, _) => format!("{} and {}", counted(pods, "pod"), of_workloads("those")),
+        }
     }
 
     fn tell_problems(&mut self, set: &Set) {
@@ -373,9 +388,10 @@ impl Desk {
 
     /// Describes the failure, its effect and the remedy.
     fn standing_text(&self) -> Option<String> {
-        let Self { source: IntakeSource { location, .. }, pods, .. } = self;
+        let location = &self.source.location;
         let revision = self.in_force.as_ref().map_or("", |in_force| in_force.revision.0.as_str());
-        let unchanged = unchanged(*pods);
+        let keep = if (self.pods, self.workloads) == (1, 0) { "keeps" } else { "keep" };
+        let unchanged = format!("Nothing changed; {} {keep} running", self.running());
         match &self.standing {
             Standing::InForce => None,
             Standing::Failing(text) if self.store.is_empty() => Some(text.clone()),
@@ -417,13 +433,5 @@ impl Desk {
             last_error: self.standing_text(),
             problems: degraded.chain(self.problems.iter().cloned()).collect(),
         });
-    }
-}
-
-/// The effect of a failure on what runs: none.
-fn unchanged(pods: usize) -> String {
-    match pods {
-        1 => "Nothing changed; 1 pod keeps running".to_owned(),
-        more => format!("Nothing changed; {more} pods keep running"),
     }
 }

@@ -1,0 +1,90 @@
+//! Subcommands that people know from kubectl, docker and systemctl and that podstead has not: the error says what to type. **Pure** but for the
+//! end of the process.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::io::{self, Write};
+
+/// Exit code of clap for a command line that it does not understand.
+const USAGE: i32 = 2;
+
+/// Prints the error and ends the process.
+pub(super) fn exit(error: &clap::Error) -> ! {
+    let Some((word, hint)) = word_of(error).filter(|word| is_first(word)).and_then(|word| Some((word, hint(word)?))) else {
+        error.exit();
+    };
+    // A closed stderr is not an error.
+    writeln!(io::stderr(), "podstead: there is no subcommand {word:?}: {hint}").ok();
+    std::process::exit(USAGE)
+}
+
+/// The unknown subcommand.
+fn word_of(error: &clap::Error) -> Option<&str> {
+    match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) => Some(word),
+        (_, _) => None,
+    }
+}
+
+/// Reports whether the word is the subcommand itself, and not one of a subcommand.
+fn is_first(word: &str) -> bool {
+    let known = super::command();
+    let mut arguments = std::env::args().skip(1);
+    arguments.find(|argument| argument == word || known.find_subcommand(argument).is_some()).as_deref() == Some(word)
+}
+
+/// What to type instead.
+fn hint(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "apply" | "create" | "edit" | "patch" | "replace" | "set" | "scale" | "label" | "annotate" | "expose" => {
+            "objects come from sources: change the manifest there; for a writable source, kubectl does it (see podstead kubeconfig)"
+        }
+        "delete" | "rm" | "remove" => {
+            "remove the manifest from its source; podstead stop stops a pod, podstead restart replaces it, podstead image rm and podstead \
+             volume prune remove images and data"
+        }
+        "events" => "podstead get events lists them",
+        "explain" => "kubectl explain describes fields (see podstead kubeconfig), and podstead validate checks them",
+        "ps" | "ls" | "list" | "pods" => "podstead get pods lists pods, podstead get all lists workloads and Services, too",
+        "images" => "podstead image ls lists images",
+        "pull" | "push" | "load" | "save" => "podstead image --help lists what can be done with images",
+        "volumes" => "podstead volume ls lists the data of claims",
+        "inspect" | "show" | "why" => "podstead describe pod NAME shows a pod and its events, podstead status what is wrong",
+        "kill" | "down" => "podstead stop stops pods until they are started",
+        "up" | "play" | "kube" => "put manifests into a source (podstead get sources), or run one once with podstead run -f FILE",
+        "wait" => "podstead rollout status waits for a workload, podstead sync --wait for a source",
+        "reload" => "the daemon follows its configuration and its sources by itself; podstead sync fetches them now",
+        "refresh" | "fetch" | "reconcile" => "podstead sync fetches sources now",
+        "cordon" | "uncordon" | "drain" | "taint" => "pods of this host have no other host; podstead stop stops them",
+        "update" | "upgrade" => "apt upgrade podstead does it; pods keep running",
+        "journal" => "journalctl -u podstead shows the log of the daemon",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_hint_is_about_a_subcommand_that_exists() {
+        let error = super::super::command().try_get_matches_from(["podstead", "apply"]).unwrap_err();
+        assert_eq!(word_of(&error), Some("apply"));
+        for subcommand in super::super::command().get_subcommands() {
+            assert_eq!(hint(subcommand.get_name()), None, "{}", subcommand.get_name());
+        }
+    }
+
+    #[test]
+    fn hints_name_subcommands_that_exist() {
+        let known = super::super::command();
+        for word in
+            ["apply", "delete", "events", "ps", "images", "pull", "volumes", "inspect", "kill", "up", "wait", "reload", "drain"]
+        {
+            let hint = hint(word).unwrap();
+            let named = hint.split("podstead ").skip(1).filter_map(|rest| rest.split([' ', ';', ',', ')']).next());
+            for name in named.filter(|name| !["does"].contains(name)) {
+                assert!(known.find_subcommand(name).is_some(), "{word}: {name}");
+            }
+        }
+    }
+}
