@@ -20,8 +20,7 @@ pub enum SetName {
     Block(Family, u32),
     /// Ranges of ports.
     Ports(u32),
-    /// Ports without ranges. The kernel has the elements of a set of ranges a moment after the rules of the same transaction, these at once: a new
-    /// table refuses nothing that they allow.
+    /// Ports without ranges: the kernel finds them by a hash.
     SinglePorts(u32),
     /// Addresses with the number that a port of one name has there.
     Named(Family, u32),

@@ -141,40 +141,68 @@ impl Rules {
     }
 
     /// Replaces the table. Where there are pods, a second one with the same rules stands in for it meanwhile.
-    ///
-    /// A packet that is on its way during the transaction can find nothing in either table: it comes to the new chains, which are before the old
-    /// ones, when they are not in force yet, and to the old ones when they are not in force any more. The rules of the other table do not change then.
     fn make_table(&mut self) -> Result<(), NetlinkError> {
         self.is_made = false;
-        let (names, standby) = (self.names.clone(), self.names.standby());
-        if !self.pods.is_empty() {
-            self.commit_whole(&standby)?;
-            wait_for_packets();
-        }
-        let result = self.commit_whole(&names);
-        if result.is_ok() && !self.pods.is_empty() {
-            wait_for_packets();
-        }
-        // Of an earlier daemon, too, that was killed here.
-        if let Err(error) = self.commit(&ruleset::nothing(&standby)) {
-            tracing::warn!(error = %error_chain(&error), table = standby.table, "cannot remove a table of packet rules that is not needed any more");
+        let result = if self.pods.is_empty() { self.commit_whole() } else { self.replace_table() };
+        // Otherwise the second table may be the only one.
+        if result.is_ok() {
+            self.remove_standby();
         }
         self.is_made = result.is_ok();
         self.chains = self.services.frontends.chains().into_iter().collect();
         result
     }
 
-    /// Makes a table with all rules, in one transaction.
-    fn commit_whole(&mut self, names: &Names) -> Result<(), NetlinkError> {
-        let whole = |rules: &Self| {
-            let parts = Whole { switches: rules.switches, services: &rules.services, policies: &rules.policies };
-            ruleset::whole(names, parts, rules.pods.values())
-        };
-        let mut result = self.commit(&whole(self));
-        // A kernel without nft_socket.
+    /// Replaces the table while a second one stands in for it.
+    ///
+    /// A packet that is on its way during a transaction can find nothing in either table: it comes to the new chains, which are before the old
+    /// ones, when they are not in force yet, and to the old ones when they are not in force any more. The rules of the other table do not change then.
+    fn replace_table(&mut self) -> Result<(), NetlinkError> {
+        let (names, standby) = (self.names.clone(), self.names.standby());
+        let chains = self.base_chains()?;
+        let is_in_force = |names: &Names| chains.iter().any(|chain| is_of(chain, names));
+        // An earlier daemon was killed between the steps: to make the second table anew would leave packets without rules.
+        if !is_in_force(&standby) || is_in_force(&names) {
+            self.commit_in_steps(&standby).inspect_err(|_| self.remove_standby())?;
+            wait_for_packets();
+        }
+        self.commit_in_steps(&names)?;
+        wait_for_packets();
+        Ok(())
+    }
+
+    /// Removes the second table; of an earlier daemon, too, that was killed while it was there.
+    fn remove_standby(&mut self) {
+        let standby = self.names.standby();
+        if let Err(error) = self.commit(&ruleset::nothing(&standby)) {
+            tracing::warn!(error = %error_chain(&error), table = standby.table, "cannot remove a table of packet rules that is not needed any more");
+        }
+    }
+
+    fn commit_whole(&mut self) -> Result<(), NetlinkError> {
+        self.commit_seeing_listeners(|rules| {
+            let request = ruleset::whole(&rules.names, rules.parts(), rules.pods.values());
+            rules.commit(&request)
+        })
+    }
+
+    fn commit_in_steps(&mut self, names: &Names) -> Result<(), NetlinkError> {
+        self.commit_seeing_listeners(|rules| {
+            let steps = ruleset::in_steps(names, rules.parts(), rules.pods.values());
+            steps.iter().try_for_each(|step| rules.commit(step))
+        })
+    }
+
+    fn parts(&self) -> Whole<'_> {
+        Whole { switches: self.switches, services: &self.services, policies: &self.policies }
+    }
+
+    /// Makes a table with all rules; on a kernel without nft_socket without those that need it.
+    fn commit_seeing_listeners(&mut self, make: impl Fn(&mut Self) -> Result<(), NetlinkError>) -> Result<(), NetlinkError> {
+        let mut result = make(self);
         if self.switches.sees_listeners && result.as_ref().is_err_and(|error| error.errno() == Some(libc::ENOENT)) {
             self.switches.sees_listeners = false;
-            result = self.commit(&whole(self));
+            result = make(self);
             if result.is_ok() {
                 tracing::warn!(
                     "this kernel lacks nft_socket: a hostPort takes precedence over a service of this host that starts later on the same port"

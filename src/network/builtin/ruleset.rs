@@ -96,11 +96,29 @@ fn begin_table(batch: &mut Batch<'_>) {
     batch.add_table();
 }
 
-/// A transaction that recreates the whole table. Tracked connections continue.
+/// Transactions that recreate the whole table, to be made in order. Tracked connections continue.
+///
+/// The kernel has the elements of a set of ranges a moment after the rules of the same transaction (R15): a rule would find nothing in it and deny what it
+/// allows. So sets and what rules lead to come first, without a chain that packets come to by themselves, and those chains come with the second
+/// transaction. Something else has to stand in meanwhile: the first one removes what was there.
+pub(super) fn in_steps<'a>(names: &Names, parts: Whole<'_>, pods: impl Iterator<Item = &'a PodRules> + Clone) -> [Request; 2] {
+    let (mut sets, mut chains) = (Batch::new(&names.table), Batch::new(&names.table));
+    add_sets(&mut sets, names, parts, pods.clone());
+    add_chains(&mut chains, names, parts, pods);
+    [sets.end(), chains.end()]
+}
+
+/// The same in one transaction, where there is no pod whose packets a rule could deny.
 pub(super) fn whole<'a>(names: &Names, parts: Whole<'_>, pods: impl Iterator<Item = &'a PodRules> + Clone) -> Request {
-    let Whole { switches, services, policies } = parts;
     let mut batch = Batch::new(&names.table);
-    begin_table(&mut batch);
+    add_sets(&mut batch, names, parts, pods.clone());
+    add_chains(&mut batch, names, parts, pods);
+    batch.end()
+}
+
+/// A new table with all sets, and with the chains that rules lead to.
+fn add_sets<'a>(batch: &mut Batch<'_>, names: &Names, parts: Whole<'_>, pods: impl Iterator<Item = &'a PodRules>) {
+    begin_table(batch);
     for family in &FAMILIES {
         for set in [family.pods, family.sources, family.selves, family.isolated, family.ports, family.ports_at] {
             batch.add_set(set);
@@ -110,7 +128,7 @@ pub(super) fn whole<'a>(names: &Names, parts: Whole<'_>, pods: impl Iterator<Ite
     let kinds: Vec<Element> = VIRTUAL_KINDS.iter().map(|kind| (name_bytes(kind).to_vec(), None)).collect();
     batch.add_elements(VIRTUAL.name, &kinds);
     let mut all = Elements::new();
-    for pod in pods.clone() {
+    for pod in pods {
         for (set, list) in elements(pod) {
             all.entry(set).or_default().extend(list);
         }
@@ -118,15 +136,18 @@ pub(super) fn whole<'a>(names: &Names, parts: Whole<'_>, pods: impl Iterator<Ite
     for (set, list) in &all {
         batch.add_elements(set, list);
     }
-    services.add_maps(&mut batch);
-    policies.add_sets(&mut batch, &names.group.to_ne_bytes());
-    fixed_rules::add_all(&mut batch, &names.group.to_ne_bytes(), parts);
-    if switches.is_bridged {
+    parts.services.add_maps(batch);
+    parts.policies.add_sets(batch, &names.group.to_ne_bytes());
+}
+
+/// The chains that packets come to, and all of the bridge.
+fn add_chains<'a>(batch: &mut Batch<'_>, names: &Names, parts: Whole<'_>, pods: impl Iterator<Item = &'a PodRules>) {
+    fixed_rules::add_all(batch, &names.group.to_ne_bytes(), parts);
+    if parts.switches.is_bridged {
         batch.turn_to(BRIDGE);
-        begin_table(&mut batch);
-        bridged::add_all(&mut batch, names.group, pods);
+        begin_table(batch);
+        bridged::add_all(batch, names.group, pods);
     }
-    batch.end()
 }
 
 /// Family of the table.

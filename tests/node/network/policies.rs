@@ -227,6 +227,63 @@ fn policies_hold_while_the_daemon_is_killed() {
     site.pod_gets("three", &url, "I am one");
 }
 
+/// Q20: overlapping ranges. Whoever may connect is never refused: not when the first policy makes a new table, and not when a daemon that starts does.
+#[test]
+fn ranges_of_ports_refuse_nothing_they_allow() {
+    let mut site = Site::start();
+    let servers = "for port in 31999 32000 33000; do httpd -p $port -h /www; done; exec httpd -f -p 33001 -h /www";
+    let one = labelled("one", "one").replace("exec httpd -f -h /www", servers);
+    site.host.write_manifest("one.yaml", &one);
+    let [v4, v6] = site.addresses("one");
+    let urls = |port: u16| [format!("http://{v4}:{port}/"), format!("http://[{v6}]:{port}/")];
+    site.labelled("two", "two");
+    for port in [31999, 32000, 33000, 33001] {
+        urls(port).iter().for_each(|url| site.pod_gets("two", url, "I am one"));
+    }
+    let ports = "podSelector: {matchLabels: {app: one}}, ingress: [{ports: [{port: 32000, endPort: 32768}, {port: 32500, endPort: 33000}]}]";
+    let probers: Vec<Prober> =
+        [32000, 33000].iter().flat_map(|port| urls(*port)).map(|url| Prober::of(&site, "two", &url)).collect();
+    let (is_over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for prober in &probers {
+            let (is_over, asked) = (&is_over, &asked);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let met = prober.ask();
+                    if met.is_err() {
+                        is_over.store(true, Ordering::Relaxed);
+                        panic!("{met:?} from {}", prober.url);
+                    }
+                    asked.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        site.host.write_manifest("p.yaml", &policy("ports", ports));
+        let edges = |site: &Site, pod: &str| {
+            for port in [31999, 33001] {
+                urls(port).iter().for_each(|url| site.is_refused(pod, url));
+            }
+            for port in [32000, 33000] {
+                urls(port).iter().for_each(|url| assert!(site.pod_get(pod, url).is_ok(), "{url} from {pod}"));
+            }
+        };
+        edges(&site, "two");
+        for round in 0..5 {
+            site.host.kill_daemon();
+            site.host.start_daemon();
+            edges(&site, "two");
+            let name = format!("new{round}");
+            site.labelled(&name, "new");
+            edges(&site, &name);
+            if is_over.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(asked.load(Ordering::Relaxed) > 20, "{asked:?}");
+}
+
 #[test]
 fn lost_record_closes_until_sources_are_read() {
     let mut site = Site::start();

@@ -363,6 +363,45 @@ fn table_that_stood_in_goes_with_the_next() {
     assert!(!tables(&host).contains("podstead"), "{}", tables(&host));
 }
 
+/// A daemon that was killed between the two steps of a new table has left the second one alone in force.
+#[test]
+fn table_that_stands_in_alone_denies_until_the_next() {
+    let mut host = Host::with_pods(2);
+    host.answer(1, 8080);
+    host.police(&[policy("p", &format!("{WEB}, ingress: [{{ports: [{{port: 9000, endPort: 9010}}]}}]"))]);
+    let rename = "nft list table inet podstead | sed 's/^table inet podstead /table inet podstead_standby /' > standby.nft";
+    let directory = tempfile::tempdir().unwrap();
+    host.machine
+        .run(&format!("cd {} && {rename} && nft -f standby.nft && nft delete table inet podstead", directory.path().display()));
+    let (is_over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let client = Machine(host.pod(2).0.try_clone().unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let met = client.get(&format!("{}:8080", address(1))).map(drop);
+                if met != REFUSED {
+                    is_over.store(true, Ordering::Relaxed);
+                    panic!("{met:?}");
+                }
+                asked.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let is_met = |count: usize| {
+            let before = asked.load(Ordering::Relaxed);
+            while !is_over.load(Ordering::Relaxed) && asked.load(Ordering::Relaxed) < before + count {
+                std::thread::yield_now();
+            }
+        };
+        is_met(5);
+        let Host { machine, rules, .. } = &mut host;
+        machine.within(|| rules.make().unwrap());
+        is_met(5);
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let tables = host.machine.run("nft list tables");
+    assert!(!tables.contains("podstead_standby") && tables.contains("inet podstead"), "{tables}");
+}
+
 /// N11, N12: no connection that policies deny before and after a change passes during it, and none that they allow is refused.
 #[test]
 fn changes_open_and_close_nothing_else() {
@@ -416,6 +455,23 @@ fn changes_open_and_close_nothing_else() {
 /// N11: nor while a new table is made.
 #[test]
 fn new_table_refuses_nothing_that_ports_allow() {
+    refuses_nothing_of_a_new_table("ports: [{port: 8080}]");
+}
+
+/// N11: the kernel keeps sets of ranges in another form.
+#[test]
+fn new_table_refuses_nothing_that_ranges_allow() {
+    refuses_nothing_of_a_new_table("ports: [{port: 8000, endPort: 8080}, {port: 9000, endPort: 9010}]");
+}
+
+/// N11: and sets of addresses in a third.
+#[test]
+fn new_table_refuses_nothing_that_blocks_allow() {
+    refuses_nothing_of_a_new_table("from: [{ipBlock: {cidr: 10.201.0.0/16, except: [10.201.0.77/32]}}]");
+}
+
+/// Makes the table anew under connections that the ingress rule allows.
+fn refuses_nothing_of_a_new_table(rule: &str) {
     let mut host = Host::with_pods(2);
     host.answer(1, 8080);
     // More to do for the kernel: the moment is longer.
@@ -425,7 +481,7 @@ fn new_table_refuses_nothing_that_ports_allow() {
         let peers = format!("{{from: [{{podSelector: {{matchLabels: {{app: client}}}}}}], ports: [{{port: {number}}}]}}");
         policy(&format!("p{number}"), &format!("podSelector: {{matchLabels: {{app: client}}}}, ingress: [{peers}]"))
     });
-    let web = policy("web", &format!("{WEB}, ingress: [{{ports: [{{port: 8080}}]}}]"));
+    let web = policy("web", &format!("{WEB}, ingress: [{{{rule}}}]"));
     host.police(&many.chain([web]).collect::<Vec<_>>());
     let (is_over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
     let client = Machine(host.pod(2).0.try_clone().unwrap());
