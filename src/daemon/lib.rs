@@ -21,7 +21,7 @@ pub mod workloads;
 
 use anyhow::Context as _;
 use podstead_config::last_valid::Loaded;
-use podstead_sys::sd_notify;
+use podstead_sys::{heap, sd_notify};
 use podstead_telemetry::logging::{self, LogEnvironment};
 use rustix::process::DumpableBehavior;
 use std::path::Path;
@@ -36,6 +36,7 @@ const WORKER_THREADS: usize = 2;
 pub fn run(config_path: &Path) -> anyhow::Result<ExitCode> {
     // It knows all Secrets, and the key of this host: a core dump would write them to a disk. What it starts is not concerned.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).context("disable core dumps")?;
+    heap::share_between_threads();
     let loaded = Loaded::read(config_path)?;
     let log_level = logging::init(&loaded.config.logging.level, loaded.config.logging.format, &LogEnvironment::of_process())?;
     if let Some(reason) = &loaded.refused {

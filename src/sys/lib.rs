@@ -9,6 +9,7 @@ pub mod device_filter;
 pub mod device_node;
 pub mod disk_usage;
 pub mod file_lease;
+pub mod heap;
 pub mod jail;
 pub mod layout;
 pub mod loopback;

@@ -26,6 +26,7 @@ use podstead_service::allocate::{Grants, HostSocket, Pool};
 use podstead_service::frontends::{Excess, Frontends, MOST_ENDPOINTS, MOST_ENDPOINTS_OF_HOST};
 use podstead_service::name::ObjectName;
 use podstead_service::range::PortRange;
+use podstead_sys::heap;
 use podstead_sys::layout::Paths;
 use podstead_telemetry::error_chain;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
@@ -125,6 +126,7 @@ impl Steward {
 
     /// Serves until the daemon ends.
     pub(super) async fn run(mut self) {
+        let mut are_new = true;
         loop {
             let objects = Arc::clone(&self.objects.borrow_and_update());
             let pods = self.links.pods.borrow_and_update().clone();
@@ -135,13 +137,19 @@ impl Steward {
                     false
                 }
             };
+            if are_new {
+                // This is the last part that reads them. A burst of objects needs several times the memory that they have afterwards.
+                drop(tokio::task::spawn_blocking(heap::return_unused));
+            }
             let retry = async { if is_settled { std::future::pending().await } else { tokio::time::sleep(RETRY).await } };
             // All arms can be cancelled: the state is read anew in any case.
-            tokio::select! {
-                changed = self.objects.changed() => if changed.is_err() { return },
-                changed = self.links.pods.changed() => if changed.is_err() { return },
-                () = retry => {}
-            }
+            let changed = tokio::select! {
+                changed = self.objects.changed() => changed.map(|()| true),
+                changed = self.links.pods.changed() => changed.map(|()| false),
+                () = retry => Ok(false),
+            };
+            let Ok(objects_changed) = changed else { return };
+            are_new = objects_changed;
         }
     }
 
