@@ -11,7 +11,8 @@ use super::resource::Resource;
 use super::resources::{self, resources_of};
 use super::texts::{Place, Texts};
 use super::transform::{self, Affix};
-use super::{BuildLimits, CODE, name_reference, replacement, sort};
+use super::variable::{self, Var};
+use super::{BuildLimits, CODE, crds, name_reference, replacement, sort};
 use crate::fault::{Fault, code, quoted};
 use crate::node::Value;
 
@@ -20,6 +21,13 @@ use crate::node::Value;
 struct Accumulator {
     resources: Vec<Resource>,
     config: Config,
+    vars: Vec<Var>,
+}
+
+impl Accumulator {
+    fn empty() -> Self {
+        Self { resources: Vec::new(), config: Config::empty(), vars: Vec::new() }
+    }
 }
 
 /// A kustomization and where it is.
@@ -61,7 +69,7 @@ impl<'t, 'f> Builder<'t, 'f> {
             let fault = Fault::at(CODE, target.at, "a component is built as a part of a kustomization only").field("kind");
             return Err(fault.hint("name it in components of a kustomization, and build that"));
         }
-        let mut built = Accumulator { resources: Vec::new(), config: Config::empty() };
+        let mut built = Accumulator::empty();
         self.chain.push(directory.to_owned());
         self.accumulate(&target, &mut built)?;
         for resource in &mut built.resources {
@@ -72,6 +80,7 @@ impl<'t, 'f> Builder<'t, 'f> {
             }
         }
         name_reference::fix(&mut built.resources, &built.config)?;
+        self.warnings.extend(variable::resolve(&mut built.resources, &built.vars, &built.config)?);
         let is_local =
             |resource: &Resource| resource.annotation("config.kubernetes.io/local-config").is_some_and(|text| text != "false");
         built.resources.retain(|resource| !is_local(resource));
@@ -116,11 +125,18 @@ impl<'t, 'f> Builder<'t, 'f> {
 
     /// Adds a kustomization to what was built so far: nothing, or for a component what it is a part of.
     fn accumulate(&mut self, target: &Target, built: &mut Accumulator) -> Result<(), Fault> {
-        let Kustomization { resources, components, configurations, .. } = &target.kustomization;
+        let Kustomization { resources, components, configurations, crds, .. } = &target.kustomization;
         for resource in resources {
             self.resource(target, resource, built)?;
         }
         self.configure(target, configurations, &mut built.config)?;
+        for path in crds {
+            let index = self.file(target, path)?;
+            let text = self.texts.text(index);
+            let base = text.base;
+            let node = self.texts.plain(&text.bytes, Place::File(base))?;
+            built.config.merge(&crds::read(&node, base)?, base)?;
+        }
         for (generators, kind) in
             [(&target.kustomization.config_maps, Generated::ConfigMap), (&target.kustomization.secrets, Generated::Secret)]
         {
@@ -132,7 +148,13 @@ impl<'t, 'f> Builder<'t, 'f> {
             let (directory, origin) = self.directory(target, component)?;
             self.nested(&directory, origin, component.at, Kind::Component, built)?;
         }
-        self.transform(target, built)
+        self.transform(target, built)?;
+        let vars = &target.kustomization.vars;
+        for var in vars {
+            self.visit(&built.resources, var.place())?;
+            var.note(&mut built.resources)?;
+        }
+        variable::add(&mut built.vars, vars.clone())
     }
 
     /// Adds the fields that upstream knows, and those of `configurations`, in upstream's steps.
@@ -212,12 +234,13 @@ impl<'t, 'f> Builder<'t, 'f> {
         if kind == Kind::Component {
             self.accumulate(&target, built)?;
         } else {
-            let mut nested = Accumulator { resources: Vec::new(), config: Config::empty() };
+            let mut nested = Accumulator::empty();
             self.accumulate(&target, &mut nested)?;
             for resource in nested.resources {
                 resources::append(&mut built.resources, resource).map_err(|fault| Fault { at: Some(at), ..fault })?;
             }
             built.config.merge(&nested.config, at)?;
+            variable::add(&mut built.vars, nested.vars)?;
         }
         self.chain.pop();
         Ok(())
@@ -320,7 +343,7 @@ impl<'t, 'f> Builder<'t, 'f> {
             resources.retain(|resource| !resource.tree.is_empty());
         };
         let kustomization = &target.kustomization;
-        let Accumulator { resources, config } = built;
+        let Accumulator { resources, config, .. } = built;
         if !kustomization.strategic_patches.is_empty() {
             let mut patches = Vec::new();
             for text in &kustomization.strategic_patches {
@@ -333,6 +356,11 @@ impl<'t, 'f> Builder<'t, 'f> {
                     }
                 };
                 patches.extend(resources_of(trees, self.limits)?);
+            }
+            if patches.is_empty() {
+                let at = kustomization.strategic_patches.first().map_or(target.at, |text| text.at);
+                let fault = Fault::at(CODE, at, "the patches are empty").field("patchesStrategicMerge");
+                return Err(fault.hint("write an object with the fields to change, or remove the entry"));
             }
             patch::apply_legacy_strategic(resources, &patches, self.limits)?;
             done(resources, "PatchStrategicMergeTransformer");

@@ -33,6 +33,7 @@ pub(super) struct Config {
     pub(super) template_labels: Vec<FieldSpec>,
     pub(super) common_annotations: Vec<FieldSpec>,
     pub(super) name_references: Vec<NameReference>,
+    pub(super) var_references: Vec<FieldSpec>,
     pub(super) images: Vec<FieldSpec>,
     pub(super) replicas: Vec<FieldSpec>,
 }
@@ -156,6 +157,7 @@ impl Default for Config {
             template_labels: metadata_labels(),
             common_annotations: of_v1(specs(ANNOTATIONS), &["ReplicationController"]),
             name_references: super::name_reference_table::name_references(),
+            var_references: super::variable::references(),
             images: specs(IMAGES),
             replicas: specs(REPLICAS),
         }
@@ -189,6 +191,7 @@ impl Config {
             template_labels: Vec::new(),
             common_annotations: Vec::new(),
             name_references: Vec::new(),
+            var_references: Vec::new(),
             images: Vec::new(),
             replicas: Vec::new(),
         }
@@ -203,6 +206,7 @@ impl Config {
         merge(&mut self.labels, &other.labels, at)?;
         merge(&mut self.template_labels, &other.template_labels, at)?;
         merge(&mut self.common_annotations, &other.common_annotations, at)?;
+        merge(&mut self.var_references, &other.var_references, at)?;
         merge(&mut self.images, &other.images, at)?;
         merge(&mut self.replicas, &other.replicas, at)?;
         for reference in &other.name_references {
@@ -221,6 +225,7 @@ impl Config {
             &mut self.labels,
             &mut self.template_labels,
             &mut self.common_annotations,
+            &mut self.var_references,
             &mut self.images,
             &mut self.replicas,
         ] {
@@ -258,6 +263,7 @@ impl Config {
             template_labels: specs("templateLabels")?,
             common_annotations: specs("commonAnnotations")?,
             name_references: fields.each("nameReference", name_reference)?,
+            var_references: specs("varReference")?,
             images: specs("images")?,
             replicas: specs("replicas")?,
         })

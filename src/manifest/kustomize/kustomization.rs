@@ -6,6 +6,7 @@ use super::id::Gvk;
 use super::reader::{Fields, Item, Pairs, Text};
 use super::select::Selector;
 use super::sort::SortOptions;
+use super::variable::{self, Var};
 use crate::fault::{Fault, quoted};
 use crate::node::{Node, Value};
 
@@ -40,6 +41,7 @@ pub(super) struct Kustomization {
     pub(super) images: Vec<Image>,
     pub(super) replacements: Vec<ReplacementField>,
     pub(super) replicas: Vec<Replica>,
+    pub(super) vars: Vec<Var>,
     pub(super) sort: Option<SortOptions>,
     pub(super) resources: Vec<Text>,
     pub(super) components: Vec<Text>,
@@ -47,6 +49,7 @@ pub(super) struct Kustomization {
     pub(super) secrets: Vec<Generator>,
     pub(super) generator_options: Option<GeneratorOptions>,
     pub(super) configurations: Vec<Text>,
+    pub(super) crds: Vec<Text>,
     pub(super) build_metadata: Vec<Text>,
     /// Fields that upstream calls deprecated: name, place and replacement.
     pub(super) deprecated: Vec<(&'static str, u32, &'static str)>,
@@ -214,13 +217,12 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("generators", "plugins are not run", "use configMapGenerator or secretGenerator, or add what the plugin makes to the source"),
     ("transformers", "plugins are not run", "use the fields of the kustomization, e.g. labels, images or patches"),
     ("validators", "plugins are not run", "remove it; podstead validates what it builds"),
-    ("vars", "it is not supported, and upstream has deprecated it", "use replacements"),
-    ("crds", "it is not supported", "name the fields of the custom resources in a file of configurations"),
     ("openapi", "it is not supported", "patch lists of custom resources with JSON patches"),
 ];
 
 const DEPRECATED: &[(&str, &str)] = &[
     ("bases", "resources"),
+    ("vars", "replacements"),
     ("imageTags", "images"),
     ("patchesStrategicMerge", "patches"),
     ("patchesJson6902", "patches"),
@@ -262,6 +264,7 @@ pub(super) fn read(node: &Node, at: u32) -> Result<Kustomization, Fault> {
         images,
         replacements: fields.each("replacements", replacement_field)?,
         replicas: fields.each("replicas", replica)?,
+        vars: fields.each("vars", variable::var)?,
         sort: fields.get("sortOptions").map(|item| sort_options(&item)).transpose()?,
         resources: sources("resources", "bases")?,
         components: fields.strings("components")?,
@@ -269,6 +272,7 @@ pub(super) fn read(node: &Node, at: u32) -> Result<Kustomization, Fault> {
         secrets: fields.each("secretGenerator", |item| generator(item, true))?,
         generator_options: fields.get("generatorOptions").map(|item| generator_options(&item)).transpose()?,
         configurations: fields.strings("configurations")?,
+        crds: fields.strings("crds")?,
         build_metadata: fields.strings("buildMetadata")?,
         deprecated,
     })

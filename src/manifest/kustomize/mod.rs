@@ -16,6 +16,7 @@
 mod build;
 mod built;
 mod config;
+mod crds;
 mod decode;
 mod emit;
 mod field_path;
@@ -42,6 +43,7 @@ mod texts;
 mod time;
 mod transform;
 mod tree;
+mod variable;
 
 #[cfg(test)]
 mod tests;

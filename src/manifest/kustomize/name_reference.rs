@@ -5,7 +5,7 @@ use super::config::{Config, FieldSpec};
 use super::field_path::{Make, visit};
 use super::id::{Gvk, Id, NO_NAMESPACE};
 use super::resource::{PREFIXES, Resource, SUFFIXES};
-use super::tree::{Tree, Value};
+use super::tree::{Field, Scalar, Tag, Tree, Value};
 use crate::fault::{Fault, quoted};
 use std::collections::{BTreeSet, HashMap};
 
@@ -42,14 +42,21 @@ struct Referrer<'r> {
 /// Rewrites the names.
 pub(super) fn fix(resources: &mut [Resource], config: &Config) -> Result<(), Fault> {
     let objects = Objects::of(resources);
-    if objects.candidates.is_empty() {
-        return Ok(());
-    }
     for resource in resources {
-        let (id, original) = (resource.id(), resource.original_id());
+        let original = resource.original_id();
+        let refers = |spec: &FieldSpec| original.gvk.is_selected(&spec.gvk);
+        let account_namespaces = match resource.kind() {
+            "RoleBinding" if config.name_references.iter().flat_map(|reference| &reference.referrers).any(refers) => {
+                account_namespaces(resource)?
+            }
+            _ => BTreeSet::new(),
+        };
+        if objects.candidates.is_empty() {
+            continue;
+        }
+        let id = resource.id();
         let words = |key: &str| resource.words_of_annotation(key).into_iter().map(str::to_owned).collect::<Vec<_>>();
         let (prefixes, suffixes) = (words(PREFIXES), words(SUFFIXES));
-        let account_namespaces = account_namespaces(resource);
         let role = role_of(&resource.tree);
         for reference in &config.name_references {
             for spec in reference.referrers.iter().filter(|spec| original.gvk.is_selected(&spec.gvk)) {
@@ -207,7 +214,7 @@ fn set_mapping(field: &mut Tree, referrer: &Referrer<'_>, objects: &Objects) -> 
         match field.get_mut(key) {
             Some(value) if value.text() == text => {}
             Some(value) => value.set_text(found.at, text.clone()),
-            None => field.set(key, Tree::scalar(found.at, super::tree::Scalar::plain(text.clone()))),
+            None => field.set(key, Tree::scalar(found.at, Scalar::plain(text.clone()))),
         }
     }
     Ok(())
@@ -219,8 +226,22 @@ fn role_of(tree: &Tree) -> Option<Gvk> {
     Some(Gvk { group: text("apiGroup")?, version: String::new(), kind: text("kind")? })
 }
 
-fn account_namespaces(resource: &Resource) -> BTreeSet<String> {
-    let subjects = if resource.kind() == "RoleBinding" { resource.tree.get("subjects").map_or(&[][..], Tree::items) } else { &[] };
+/// Namespaces of the service accounts of a role binding. One that is written must be a string, as upstream has it.
+fn account_namespaces(resource: &Resource) -> Result<BTreeSet<String>, Fault> {
+    let subjects = resource.tree.get("subjects").map_or(&[][..], Tree::items);
     let accounts = subjects.iter().filter(|subject| subject.get("kind").is_some_and(|kind| kind.text() == "ServiceAccount"));
-    accounts.filter_map(|account| Some(account.get("namespace")?.text().to_owned())).collect()
+    let mut namespaces = BTreeSet::new();
+    for account in accounts {
+        match account.fields().iter().find(|field| field.key == "namespace") {
+            Some(Field { value: Tree { value: Value::Scalar(Scalar { tag: Tag::String, text, .. }), .. }, .. }) => {
+                namespaces.insert(text.clone());
+            }
+            Some(Field { at, .. }) => {
+                let fault = Fault::at(CODE, *at, "the namespace of a subject is blank or no string").field("subjects.namespace");
+                return Err(fault.hint("write the namespace of the service account, or remove the field"));
+            }
+            None => {}
+        }
+    }
+    Ok(namespaces)
 }

@@ -10,7 +10,7 @@ use super::structured;
 use super::tree::{Field, Scalar, Tag, Tree, Value};
 use crate::fault::{Fault, quoted};
 
-const DEFAULT_PATH: &str = "metadata.name";
+pub(super) const DEFAULT_PATH: &str = "metadata.name";
 
 /// Kind of the values that are made where `create` is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ fn source_value(resources: &[Resource], source: &SourceField) -> Result<Tree, Fa
 }
 
 /// The value at a path, where every step names one value.
-fn look_up<'t>(tree: &'t Tree, path: &[String]) -> Result<Option<&'t Tree>, String> {
+pub(super) fn look_up<'t>(tree: &'t Tree, path: &[String]) -> Result<Option<&'t Tree>, String> {
     let mut found = tree;
     for step in path.iter().map(|step| step.trim()).filter(|step| !step.is_empty()) {
         let next = if let Ok(index) = step.parse::<usize>() {

@@ -49,11 +49,13 @@ pub(super) type Pairs = BTreeMap<String, (String, u32)>;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Resource {
     pub(super) tree: Tree,
+    /// Names of the vars whose value it has.
+    pub(super) vars: Vec<String>,
 }
 
 impl Resource {
     pub(super) fn new(tree: Tree) -> Self {
-        Self { tree }
+        Self { tree, vars: Vec::new() }
     }
 
     fn metadata(&self) -> Option<&Tree> {
@@ -201,6 +203,7 @@ impl Resource {
 
     /// The annotations of `self` that carry over to an object which replaces it.
     pub(super) fn take_over_metadata(&mut self, other: &Resource) {
+        self.vars.clone_from(&other.vars);
         let mut labels = other.labels();
         labels.extend(self.labels());
         self.set_pairs("labels", labels);

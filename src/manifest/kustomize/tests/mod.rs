@@ -1,6 +1,7 @@
 //! Pairs of sources and what `kubectl kustomize` prints for them, compared with that of Kubernetes 1.33 (kustomize 5.6.0) where it knows
 //! the field.
 
+mod crds;
 mod generators;
 mod kustomizations;
 mod layers;
@@ -9,6 +10,7 @@ mod patches;
 mod positions;
 mod refusals;
 mod replacements;
+mod vars;
 
 use super::{Build, BuildLimits, build};
 use podstead_pod::Severity;

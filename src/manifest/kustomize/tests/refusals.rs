@@ -43,9 +43,7 @@ fn fields_that_run_something_are_refused() {
         let text = error_of(field, CONFIG_MAP);
         assert!(text.contains("are not run") || text.contains("are not rendered"), "{text}");
     }
-    for field in ["vars: [{name: V}]", "crds: [c.json]", "openapi: {path: s.json}"] {
-        assert!(error_of(field, CONFIG_MAP).contains("it is not supported"), "{field}");
-    }
+    assert!(error_of("openapi: {path: s.json}", CONFIG_MAP).contains("it is not supported"));
     assert_eq!(output_of("helmCharts: []\nvars:\n", CONFIG_MAP), output_of("", CONFIG_MAP));
 }
 
@@ -170,4 +168,35 @@ fn copies_that_grow_are_refused() {
     }
     let text = error_of(&replacements, "apiVersion: example.com/v1\nkind: Foo\nmetadata: {name: f}\nspec: {x0: {v: 1}}\n");
     assert!(text.contains("too large"), "{text}");
+}
+
+#[test]
+fn blank_namespaces_of_subjects_are_refused() {
+    let binding = |kind: &str, subject: &str| {
+        let role = "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: r}";
+        format!("apiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata: {{name: b}}\n{role}\nsubjects:\n{subject}\n")
+    };
+    let account = "- kind: ServiceAccount\n  name: a\n  namespace:";
+    let text = error_of("", &binding("RoleBinding", account));
+    assert!(
+        text.starts_with("r.yaml:8:3: error[kustomization]: subjects.namespace: the namespace of a subject is blank"),
+        "{text}"
+    );
+    assert!(error_of("", &binding("RoleBinding", &format!("{account} 5"))).contains("is blank or no string"));
+    output_of("", &binding("ClusterRoleBinding", account));
+    output_of("", &binding("RoleBinding", &format!("{account} \"\"")));
+    output_of("", &binding("RoleBinding", &account.replace("ServiceAccount", "User")));
+}
+
+#[test]
+fn patches_without_objects_are_refused() {
+    let files = |patches: &'static str| {
+        [("kustomization.yaml", patches), ("r.yaml", CONFIG_MAP), ("p.yaml", "# nothing\n"), ("q.yaml", CONFIG_MAP)]
+    };
+    let text = error("", &files("resources: [r.yaml]\npatchesStrategicMerge: [p.yaml, \"# nothing\\n\"]\n"));
+    assert!(
+        text.starts_with("kustomization.yaml:2:25: error[kustomization]: patchesStrategicMerge: the patches are empty"),
+        "{text}"
+    );
+    output("", &files("resources: [r.yaml]\npatchesStrategicMerge: [p.yaml, q.yaml]\n"));
 }
