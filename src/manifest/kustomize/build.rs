@@ -4,13 +4,15 @@ use super::config::Config;
 use super::generate::{self, Kind as Generated};
 use super::kustomization::{self, FILE_NAMES, Generator, Kind, Kustomization, Patch, Replacement, ReplacementField};
 use super::origin::{self, BuildMetadata, Maker};
-use super::patch::{self, PatchText};
+use super::patch::{self, PatchText, Rules};
 use super::paths::{self, PathFault};
 use super::reader::{Item, Text};
 use super::resource::Resource;
 use super::resources::{self, resources_of};
+use super::schema::Schemas;
 use super::texts::{Place, Texts};
 use super::transform::{self, Affix};
+use super::tree::Tree;
 use super::variable::{self, Var};
 use super::{BuildLimits, CODE, crds, name_reference, replacement, sort};
 use crate::fault::{Fault, code, quoted};
@@ -48,6 +50,7 @@ pub(super) struct Builder<'t, 'f> {
     pub(super) texts: &'t mut Texts<'f>,
     pub(super) limits: &'f BuildLimits,
     pub(super) warnings: Vec<Fault>,
+    schemas: Schemas,
     metadata: BuildMetadata,
     /// Directories from the one that is built down to the current one.
     chain: Vec<String>,
@@ -58,13 +61,23 @@ pub(super) struct Builder<'t, 'f> {
 
 impl<'t, 'f> Builder<'t, 'f> {
     pub(super) fn new(texts: &'t mut Texts<'f>, limits: &'f BuildLimits) -> Self {
-        Self { texts, limits, warnings: Vec::new(), metadata: BuildMetadata::default(), chain: Vec::new(), objects: 0, visits: 0 }
+        Self {
+            texts,
+            limits,
+            warnings: Vec::new(),
+            schemas: Schemas::new(),
+            metadata: BuildMetadata::default(),
+            chain: Vec::new(),
+            objects: 0,
+            visits: 0,
+        }
     }
 
     /// The objects of a directory, in order.
     pub(super) fn build(&mut self, directory: &str) -> Result<Vec<Resource>, Fault> {
         let target = self.load(directory, String::new(), None)?;
         self.metadata = metadata_of(&target.kustomization)?;
+        self.set_schema(&target)?;
         if target.kustomization.kind == Kind::Component {
             let fault = Fault::at(CODE, target.at, "a component is built as a part of a kustomization only").field("kind");
             return Err(fault.hint("name it in components of a kustomization, and build that"));
@@ -188,9 +201,39 @@ impl<'t, 'f> Builder<'t, 'f> {
                 origin::note_file(&mut resource, &path);
             }
             self.count(resource.tree.at)?;
+            let gvk = |key: &str| resource.tree.get(key).map_or("", Tree::text);
+            self.schemas.note_kind(gvk("apiVersion"), gvk("kind"));
             resources::append(&mut built.resources, resource)?;
         }
         Ok(())
+    }
+
+    /// Sets the schema of `openapi`, unless there is one already.
+    fn set_schema(&mut self, target: &Target) -> Result<(), Fault> {
+        let Some(wanted) = &target.kustomization.openapi else { return Ok(()) };
+        // As upstream has it, a file must be there even if it is not used.
+        let index = wanted.path.as_ref().map(|path| self.file(target, path)).transpose()?;
+        if !self.schemas.is_open() {
+            return Ok(());
+        }
+        wanted.check()?;
+        match index {
+            Some(index) => {
+                let text = self.texts.text(index);
+                let root = self.texts.plain(&text.bytes, Place::File(text.base))?;
+                self.schemas.set(root, text.base)
+            }
+            None => {
+                if wanted.version.is_some() {
+                    self.schemas.fix();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn rules(&self) -> Rules<'_> {
+        Rules { limits: self.limits, schemas: &self.schemas }
     }
 
     /// Counts an object.
@@ -220,6 +263,7 @@ impl<'t, 'f> Builder<'t, 'f> {
             return Err(Fault::at(code::TOO_COMPLEX, at, message));
         }
         let target = self.load(directory, origin, Some(at))?;
+        self.set_schema(&target)?;
         match (kind, target.kustomization.kind) {
             (Kind::Component, Kind::Kustomization) => {
                 let fault = Fault::at(CODE, at, format!("{} is not a component", quoted(directory)));
@@ -362,13 +406,16 @@ impl<'t, 'f> Builder<'t, 'f> {
                 let fault = Fault::at(CODE, at, "the patches are empty").field("patchesStrategicMerge");
                 return Err(fault.hint("write an object with the fields to change, or remove the entry"));
             }
-            patch::apply_legacy_strategic(resources, &patches, self.limits)?;
+            self.schemas.note_merge();
+            let rules = self.rules();
+            patch::apply_legacy_strategic(resources, &patches, rules)?;
             done(resources, "PatchStrategicMergeTransformer");
         }
         for patch in &kustomization.patches {
             self.visit(resources, patch.at)?;
             let text = self.patch_text(target, patch)?;
-            patch::apply(resources, patch, &text, self.texts, self.limits)?;
+            self.schemas.note_merge();
+            patch::apply(resources, patch, &text, self.texts, self.rules())?;
             done(resources, "PatchTransformer");
         }
         if !kustomization.namespace.is_empty() {
@@ -390,7 +437,7 @@ impl<'t, 'f> Builder<'t, 'f> {
             let Some(selector) = &patch.target else {
                 return Err(Fault::at(CODE, patch.at, "a JSON patch must have a target").field("patchesJson6902"));
             };
-            patch::apply_legacy_json(resources, selector, &text, self.texts, self.limits)?;
+            patch::apply_legacy_json(resources, selector, &text, self.texts, self.rules())?;
             done(resources, "PatchJson6902Transformer");
         }
         for replica in &kustomization.replicas {

@@ -4,6 +4,7 @@ use super::CODE;
 use super::config::{FieldSpec, field_spec};
 use super::id::Gvk;
 use super::reader::{Fields, Item, Pairs, Text};
+use super::schema::OpenApi;
 use super::select::Selector;
 use super::sort::SortOptions;
 use super::variable::{self, Var};
@@ -50,6 +51,7 @@ pub(super) struct Kustomization {
     pub(super) generator_options: Option<GeneratorOptions>,
     pub(super) configurations: Vec<Text>,
     pub(super) crds: Vec<Text>,
+    pub(super) openapi: Option<OpenApi>,
     pub(super) build_metadata: Vec<Text>,
     /// Fields that upstream calls deprecated: name, place and replacement.
     pub(super) deprecated: Vec<(&'static str, u32, &'static str)>,
@@ -217,7 +219,6 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("generators", "plugins are not run", "use configMapGenerator or secretGenerator, or add what the plugin makes to the source"),
     ("transformers", "plugins are not run", "use the fields of the kustomization, e.g. labels, images or patches"),
     ("validators", "plugins are not run", "remove it; podstead validates what it builds"),
-    ("openapi", "it is not supported", "patch lists of custom resources with JSON patches"),
 ];
 
 const DEPRECATED: &[(&str, &str)] = &[
@@ -273,6 +274,7 @@ pub(super) fn read(node: &Node, at: u32) -> Result<Kustomization, Fault> {
         generator_options: fields.get("generatorOptions").map(|item| generator_options(&item)).transpose()?,
         configurations: fields.strings("configurations")?,
         crds: fields.strings("crds")?,
+        openapi: fields.get("openapi").map(|item| openapi(&item)).transpose()?,
         build_metadata: fields.strings("buildMetadata")?,
         deprecated,
     })
@@ -341,6 +343,15 @@ fn selector(item: &Item<'_>) -> Result<Selector, Fault> {
         &text("labelSelector")?,
         &text("annotationSelector")?,
     )
+}
+
+fn openapi(item: &Item<'_>) -> Result<OpenApi, Fault> {
+    let pairs = item.pairs()?;
+    let text = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, text)| text.clone());
+    if let Some((key, value)) = pairs.iter().find(|(key, _)| key != "path" && key != "version") {
+        return Err(Fault::at(CODE, value.at, "unknown field").field(format!("openapi.{key}")).hint("it must be path or version"));
+    }
+    Ok(OpenApi { path: text("path"), version: text("version").filter(|version| !version.is_empty()) })
 }
 
 fn image(item: &Item<'_>) -> Result<Image, Fault> {

@@ -2,7 +2,7 @@
 //! corner cases (a replaced element of a list stays) come of how kyaml changes shared nodes. So nodes are shared here, too.
 
 use super::CODE;
-use super::merge_keys::{self, Link, Shape};
+use super::schema::{Schemas, Shape};
 use super::tree::{Field, Scalar, Tag, Tree, Value};
 use crate::fault::{Fault, quoted};
 use std::collections::BTreeSet;
@@ -51,20 +51,21 @@ enum Directive {
 
 /// Two lists of keys and values that find an element.
 #[derive(Clone, Debug)]
-struct Lookup {
-    keys: Vec<&'static str>,
+struct Lookup<'s> {
+    keys: Vec<&'s str>,
     values: Vec<String>,
 }
 
-struct Arena {
+struct Arena<'s> {
+    schemas: &'s Schemas,
     nodes: Vec<Node>,
     /// Values that may still be made.
     left: usize,
 }
 
 /// Merges a patch into an object. `None` when the patch removes it.
-pub(super) fn merge(object: Tree, patch: &Tree, max_nodes: usize) -> Result<Option<Tree>, Fault> {
-    let mut arena = Arena { nodes: Vec::new(), left: max_nodes };
+pub(super) fn merge(object: Tree, patch: &Tree, schemas: &Schemas, max_nodes: usize) -> Result<Option<Tree>, Fault> {
+    let mut arena = Arena { schemas, nodes: Vec::new(), left: max_nodes };
     let (object, patch) = (arena.import(&object), arena.import(patch));
     match arena.walk([Some(object), Some(patch)], None)? {
         Merged::Gone => Ok(None),
@@ -72,7 +73,7 @@ pub(super) fn merge(object: Tree, patch: &Tree, max_nodes: usize) -> Result<Opti
     }
 }
 
-impl Arena {
+impl<'s> Arena<'s> {
     fn add(&mut self, at: u32, content: Content) -> Id {
         self.nodes.push(Node { at, content });
         self.nodes.len() - 1
@@ -178,7 +179,7 @@ impl Arena {
         }
     }
 
-    fn walk(&mut self, sources: [Option<Id>; 2], shape: Option<&'static Shape>) -> Result<Merged, Fault> {
+    fn walk(&mut self, sources: [Option<Id>; 2], shape: Option<Shape<'s>>) -> Result<Merged, Fault> {
         self.left = self.left.checked_sub(1).ok_or_else(|| {
             let at = sources[1].or(sources[0]).map_or(0, |id| self.nodes[id].at);
             Fault::at(crate::fault::code::TOO_COMPLEX, at, "the patched object is too large")
@@ -201,7 +202,7 @@ impl Arena {
         match kind {
             Kind::Map => self.walk_map(dest, patch, shape),
             Kind::List => match shape.and_then(|shape| shape.merge_keys()) {
-                Some(keys) => self.walk_list(dest, patch, keys, shape),
+                Some(keys) => self.walk_list(dest, patch, &keys, shape),
                 None => Ok(patch.or(dest).map_or(Merged::Gone, Merged::Node)),
             },
             Kind::Scalar => Ok(patch.or(dest).map_or(Merged::Gone, Merged::Node)),
@@ -209,12 +210,12 @@ impl Arena {
     }
 
     /// The shape of an object that says its kind.
-    fn shape_of(&self, id: Id) -> Option<&'static Shape> {
+    fn shape_of(&self, id: Id) -> Option<Shape<'s>> {
         let text = |key: &str| self.field(id, key).map(|field| self.text(field));
-        merge_keys::shape_of(text("apiVersion")?, text("kind")?)
+        self.schemas.shape_of(text("apiVersion")?, text("kind")?)
     }
 
-    fn walk_map(&mut self, dest: Option<Id>, patch: Option<Id>, shape: Option<&'static Shape>) -> Result<Merged, Fault> {
+    fn walk_map(&mut self, dest: Option<Id>, patch: Option<Id>, shape: Option<Shape<'s>>) -> Result<Merged, Fault> {
         let merged = if self.is_missing(dest) {
             let directive = patch.map_or(Ok(Directive::Merge), |patch| self.directive(patch));
             match (directive, patch, dest) {
@@ -259,8 +260,8 @@ impl Arena {
         &mut self,
         dest: Option<Id>,
         patch: Option<Id>,
-        keys: &'static [&'static str],
-        shape: Option<&'static Shape>,
+        keys: &[&'s str],
+        shape: Option<Shape<'s>>,
     ) -> Result<Merged, Fault> {
         let merged = match (dest.filter(|dest| !self.is_null(*dest)), patch) {
             (None, None) => return Ok(Merged::Gone),
@@ -304,10 +305,10 @@ impl Arena {
     fn set_elements(
         &mut self,
         mut lookups: Vec<Vec<String>>,
-        keys: &'static [&'static str],
+        keys: &[&'s str],
         sources: [Option<Id>; 2],
         dest: Id,
-        shape: Option<&'static Shape>,
+        shape: Option<Shape<'s>>,
     ) -> Result<Merged, Fault> {
         let added = self.add(self.nodes[dest].at, Content::List(Vec::new()));
         if keys.len() > 1 {
@@ -347,7 +348,7 @@ impl Arena {
     }
 
     /// The first element that has these values.
-    fn find_element(&self, list: Id, lookup: &Lookup) -> Option<Id> {
+    fn find_element(&self, list: Id, lookup: &Lookup<'_>) -> Option<Id> {
         let Some(first) = lookup.keys.first().filter(|key| !key.is_empty()) else {
             let value = lookup.values.first().map_or("", String::as_str);
             return self.items(list).iter().copied().find(|item| self.text(*item) == value);
@@ -364,7 +365,7 @@ impl Arena {
     }
 
     /// Replaces or removes the elements that have these values; adds the element when there is none.
-    fn set_element(&mut self, list: Id, element: Option<Id>, lookup: &Lookup) {
+    fn set_element(&mut self, list: Id, element: Option<Id>, lookup: &Lookup<'_>) {
         let is_mapping =
             lookup.keys.first().is_some_and(|key| !key.is_empty()) && lookup.values.first().is_some_and(|value| !value.is_empty());
         let mut content = Vec::new();
@@ -404,7 +405,7 @@ impl Arena {
         self.nodes[list].content = Content::List(content);
     }
 
-    fn append_elements(&mut self, to: Id, from: Id, keys: &[&'static str]) {
+    fn append_elements(&mut self, to: Id, from: Id, keys: &[&'s str]) {
         for item in self.items(from).to_vec() {
             if keys.first().is_none_or(|key| key.is_empty()) {
                 let values = vec![self.text(item).to_owned()];
@@ -471,7 +472,7 @@ fn within(fault: Fault, name: &str) -> Fault {
 }
 
 /// The keys that have a value in any of the lists, with the values of one.
-fn valid(lists: &[Vec<String>], values: &[String], keys: &[&'static str]) -> Lookup {
+fn valid<'s>(lists: &[Vec<String>], values: &[String], keys: &[&'s str]) -> Lookup<'s> {
     let has_value = |index: usize| lists.iter().any(|values| values.get(index).is_some_and(|value| !value.is_empty()));
     if !(0..keys.len()).any(has_value) {
         return Lookup { keys: keys.to_vec(), values: values.to_vec() };
@@ -510,28 +511,4 @@ fn completed(one: &[String], other: &[String]) -> Option<Vec<String>> {
         }
     }
     agree.then_some(values)
-}
-
-impl Shape {
-    /// Keys of a list whose elements are merged; `None` for any other list.
-    fn merge_keys(&self) -> Option<&'static [&'static str]> {
-        match self {
-            Shape::List { keys, .. } => Some(keys),
-            Shape::Object(_) => None,
-        }
-    }
-
-    fn element(&self) -> Option<&'static Shape> {
-        match self {
-            Shape::List { element, .. } => *element,
-            Shape::Object(_) => None,
-        }
-    }
-
-    fn field(&self, name: &str) -> Option<&'static Shape> {
-        match self {
-            Shape::Object(links) => links.iter().find(|Link(known, _)| *known == name).map(|Link(_, shape)| *shape),
-            Shape::List { .. } => None,
-        }
-    }
 }

@@ -135,3 +135,34 @@ static KINDS: &[(&[&str], &[&str], &Shape)] = &[
 pub(super) fn shape_of(api_version: &str, kind: &str) -> Option<&'static Shape> {
     KINDS.iter().find(|(versions, kinds, _)| versions.contains(&api_version) && kinds.contains(&kind)).map(|(.., shape)| *shape)
 }
+
+/// Definitions of the built-in schema that those of custom resources refer to.
+static DEFINITIONS: &[(&str, &Shape)] = &[
+    ("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta", &METADATA),
+    ("io.k8s.api.core.v1.Container", &CONTAINER),
+    ("io.k8s.api.core.v1.EphemeralContainer", &EPHEMERAL_CONTAINER),
+    ("io.k8s.api.core.v1.EphemeralVolumeSource", &EPHEMERAL_VOLUME),
+    ("io.k8s.api.core.v1.NodeSpec", &NODE_SPEC),
+    ("io.k8s.api.core.v1.NodeStatus", &NODE_STATUS),
+    ("io.k8s.api.core.v1.PersistentVolumeClaim", &WITH_CONDITIONS),
+    ("io.k8s.api.core.v1.PersistentVolumeClaimTemplate", &WITH_METADATA),
+    ("io.k8s.api.core.v1.Pod", &POD),
+    ("io.k8s.api.core.v1.PodSpec", &POD_SPEC),
+    ("io.k8s.api.core.v1.PodStatus", &POD_STATUS),
+    ("io.k8s.api.core.v1.PodTemplateSpec", &POD_TEMPLATE_SPEC),
+    ("io.k8s.api.core.v1.ServiceSpec", &SERVICE_SPEC),
+    ("io.k8s.api.core.v1.ServiceAccount", &SERVICE_ACCOUNT),
+    ("io.k8s.api.core.v1.Volume", &VOLUME),
+    ("io.k8s.api.apps.v1.DaemonSetSpec", &WITH_TEMPLATE),
+    ("io.k8s.api.apps.v1.DeploymentSpec", &WITH_TEMPLATE),
+    ("io.k8s.api.apps.v1.ReplicaSetSpec", &WITH_TEMPLATE),
+    ("io.k8s.api.apps.v1.StatefulSetSpec", &WITH_TEMPLATE),
+    ("io.k8s.api.batch.v1.CronJobSpec", &CRON_JOB_SPEC),
+    ("io.k8s.api.batch.v1.JobSpec", &WITH_TEMPLATE),
+    ("io.k8s.api.batch.v1.JobTemplateSpec", &JOB_TEMPLATE),
+];
+
+/// The shape of a definition by its name.
+pub(super) fn definition(name: &str) -> Option<&'static Shape> {
+    DEFINITIONS.iter().find(|(known, _)| *known == name).map(|(_, shape)| *shape)
+}

@@ -36,6 +36,7 @@ mod references;
 mod replacement;
 mod resource;
 mod resources;
+mod schema;
 mod select;
 mod sort;
 mod structured;

@@ -6,6 +6,7 @@ use super::kustomization::Patch;
 use super::reader::Text;
 use super::resource::{ALLOW_KIND_CHANGE, ALLOW_NAME_CHANGE, ENABLED, Pairs, Resource};
 use super::resources::{self, resources_of};
+use super::schema::Schemas;
 use super::select::Selector;
 use super::texts::{Place, Texts};
 use super::tree::{Field, Scalar, Tag, Tree, Value};
@@ -18,6 +19,13 @@ use crate::yaml;
 
 /// Operations of one patch: each may copy the whole object.
 const MAX_OPERATIONS: usize = 1000;
+
+/// What a patch is applied by.
+#[derive(Clone, Copy)]
+pub(super) struct Rules<'b> {
+    pub(super) limits: &'b BuildLimits,
+    pub(super) schemas: &'b Schemas,
+}
 
 /// A text that holds a patch, and its place.
 pub(super) struct PatchText {
@@ -39,9 +47,9 @@ pub(super) fn apply(
     patch: &Patch,
     text: &PatchText,
     texts: &Texts<'_>,
-    limits: &BuildLimits,
+    rules: Rules<'_>,
 ) -> Result<(), Fault> {
-    match (content(text, texts, limits)?, &patch.target) {
+    match (content(text, texts, rules)?, &patch.target) {
         (Content::Strategic(mut patches), target) => {
             for resource in &mut patches {
                 for (allowed, key) in [(patch.allow_name_change, ALLOW_NAME_CHANGE), (patch.allow_kind_change, ALLOW_KIND_CHANGE)] {
@@ -55,7 +63,7 @@ pub(super) fn apply(
                 (Some(target), [patch]) => {
                     let selected: Vec<Id> =
                         resources.iter().filter(|resource| target.selects(resource)).map(Resource::id).collect();
-                    merge_into(resources, &selected, patch, limits)
+                    merge_into(resources, &selected, patch, rules)
                 }
                 (Some(target), _) => {
                     let message = "a patch of several documents cannot have a target: each document names its own object";
@@ -63,7 +71,7 @@ pub(super) fn apply(
                         .field("target")
                         .hint("remove the target, or write one patch for each document"))
                 }
-                (None, patches) => patches.iter().try_for_each(|patch| merge_by_id(resources, patch, limits, false)),
+                (None, patches) => patches.iter().try_for_each(|patch| merge_by_id(resources, patch, rules, false)),
             }
         }
         (Content::Json(_), None) => {
@@ -73,7 +81,7 @@ pub(super) fn apply(
         (Content::Json(operations), Some(target)) => {
             for resource in resources.iter_mut().filter(|resource| target.selects(resource)) {
                 resource.store_id();
-                apply_json(resource, &operations, limits)?;
+                apply_json(resource, &operations, rules)?;
             }
             Ok(())
         }
@@ -86,7 +94,7 @@ pub(super) fn apply_legacy_json(
     target: &Selector,
     text: &PatchText,
     texts: &Texts<'_>,
-    limits: &BuildLimits,
+    rules: Rules<'_>,
 ) -> Result<(), Fault> {
     if target.name_text.is_empty() {
         return Err(Fault::at(CODE, target.at, "the target must have a name").field("target.name"));
@@ -96,18 +104,14 @@ pub(super) fn apply_legacy_json(
         return Err(Fault::at(CODE, text.at, "the patch is empty"));
     }
     for resource in resources.iter_mut().filter(|resource| target.selects(resource)) {
-        apply_json(resource, &operations, limits)?;
+        apply_json(resource, &operations, rules)?;
     }
     Ok(())
 }
 
 /// Applies the objects of `patchesStrategicMerge`.
-pub(super) fn apply_legacy_strategic(
-    resources: &mut Vec<Resource>,
-    patches: &[Resource],
-    limits: &BuildLimits,
-) -> Result<(), Fault> {
-    patches.iter().try_for_each(|patch| merge_by_id(resources, patch, limits, true))
+pub(super) fn apply_legacy_strategic(resources: &mut Vec<Resource>, patches: &[Resource], rules: Rules<'_>) -> Result<(), Fault> {
+    patches.iter().try_for_each(|patch| merge_by_id(resources, patch, rules, true))
 }
 
 /// Reports whether a text of `patchesStrategicMerge` is a patch, and not the path of one.
@@ -116,16 +120,16 @@ pub(super) fn is_inline(text: &Text, texts: &Texts<'_>) -> Option<Vec<Tree>> {
     trees.iter().all(|tree| matches!(tree.value, Value::Map(_))).then_some(trees)
 }
 
-fn content(text: &PatchText, texts: &Texts<'_>, limits: &BuildLimits) -> Result<Content, Fault> {
+fn content(text: &PatchText, texts: &Texts<'_>, rules: Rules<'_>) -> Result<Content, Fault> {
     let trees = texts.documents(&text.bytes, text.place)?;
     if trees.first().is_some_and(|tree| matches!(tree.value, Value::List(_))) {
         return operations(&texts.plain(&text.bytes, text.place)?, text.at).map(Content::Json);
     }
-    Ok(Content::Strategic(resources_of(trees, limits)?))
+    Ok(Content::Strategic(resources_of(trees, rules.limits)?))
 }
 
 /// Merges a patch into the object that it names.
-fn merge_by_id(resources: &mut Vec<Resource>, patch: &Resource, limits: &BuildLimits, legacy: bool) -> Result<(), Fault> {
+fn merge_by_id(resources: &mut Vec<Resource>, patch: &Resource, rules: Rules<'_>, legacy: bool) -> Result<(), Fault> {
     let id = patch.original_id();
     let index = resources::find(resources, &id).map_err(|message| {
         let fault = Fault::at(CODE, patch.tree.at, format!("{message}, which the patch is for"));
@@ -133,16 +137,16 @@ fn merge_by_id(resources: &mut Vec<Resource>, patch: &Resource, limits: &BuildLi
     })?;
     if legacy {
         let selected = [resources[index].id()];
-        return merge_into(resources, &selected, patch, limits);
+        return merge_into(resources, &selected, patch, rules);
     }
-    if !merge_one(&mut resources[index], patch, limits)? {
+    if !merge_one(&mut resources[index], patch, rules)? {
         resources.remove(index);
     }
     Ok(())
 }
 
 /// Merges a patch into all objects with these identities.
-fn merge_into(resources: &mut Vec<Resource>, selected: &[Id], patch: &Resource, limits: &BuildLimits) -> Result<(), Fault> {
+fn merge_into(resources: &mut Vec<Resource>, selected: &[Id], patch: &Resource, rules: Rules<'_>) -> Result<(), Fault> {
     // As strings, as upstream has it: a null in them is a text here.
     let mut patch = patch.clone();
     let (labels, annotations): (Pairs, Pairs) = (patch.labels(), patch.annotations());
@@ -160,7 +164,7 @@ fn merge_into(resources: &mut Vec<Resource>, selected: &[Id], patch: &Resource, 
             let version = Tree { at, ..version.clone() };
             patch.tree.set("apiVersion", version);
         }
-        if merge_one(&mut resource, &patch, limits)? {
+        if merge_one(&mut resource, &patch, rules)? {
             merged.push(resource);
         }
     }
@@ -171,14 +175,16 @@ fn merge_into(resources: &mut Vec<Resource>, selected: &[Id], patch: &Resource, 
 }
 
 /// Merges a patch into an object. False when this removes it.
-fn merge_one(resource: &mut Resource, patch: &Resource, limits: &BuildLimits) -> Result<bool, Fault> {
+fn merge_one(resource: &mut Resource, patch: &Resource, rules: Rules<'_>) -> Result<bool, Fault> {
     let (name, namespace, kind) = (resource.name().to_owned(), resource.namespace().to_owned(), resource.kind().to_owned());
     let (may_rename, may_change_kind) = (patch.is_enabled(ALLOW_NAME_CHANGE), patch.is_enabled(ALLOW_KIND_CHANGE));
     if may_rename || may_change_kind {
         resource.store_id();
     }
     let object = resource.tree.clone();
-    let Some(tree) = merge::merge(object, &patch.tree, limits.manifest.max_nodes as usize)?.filter(|tree| !tree.is_empty()) else {
+    let Some(tree) =
+        merge::merge(object, &patch.tree, rules.schemas, rules.limits.manifest.max_nodes as usize)?.filter(|tree| !tree.is_empty())
+    else {
         return Ok(false);
     };
     resource.tree = tree;
@@ -192,7 +198,7 @@ fn merge_one(resource: &mut Resource, patch: &Resource, limits: &BuildLimits) ->
     Ok(true)
 }
 
-fn apply_json(resource: &mut Resource, operations: &[Operation], limits: &BuildLimits) -> Result<(), Fault> {
+fn apply_json(resource: &mut Resource, operations: &[Operation], rules: Rules<'_>) -> Result<(), Fault> {
     let own = resource.annotations();
     let mut node = to_node(&resource.tree);
     let id = resource.id().text();
@@ -203,7 +209,7 @@ fn apply_json(resource: &mut Resource, operations: &[Operation], limits: &BuildL
             Fault { message, code: CODE, ..fault.field(format!("[{index}]")) }
         };
         json::apply(&mut node, operation.clone()).map_err(place)?;
-        if may_grow && !fits(&node, limits.manifest.max_nodes, limits.manifest.max_depth) {
+        if may_grow && !fits(&node, rules.limits.manifest.max_nodes, rules.limits.manifest.max_depth) {
             return Err(place(Fault::at(code::TOO_COMPLEX, at, "the patched object is too large")));
         }
     }

@@ -6,6 +6,7 @@ mod generators;
 mod kustomizations;
 mod layers;
 mod names;
+mod openapi;
 mod patches;
 mod positions;
 mod refusals;

@@ -43,7 +43,6 @@ fn fields_that_run_something_are_refused() {
         let text = error_of(field, CONFIG_MAP);
         assert!(text.contains("are not run") || text.contains("are not rendered"), "{text}");
     }
-    assert!(error_of("openapi: {path: s.json}", CONFIG_MAP).contains("it is not supported"));
     assert_eq!(output_of("helmCharts: []\nvars:\n", CONFIG_MAP), output_of("", CONFIG_MAP));
 }
 
