@@ -28,7 +28,7 @@ pub(super) fn source_at<'a>(path: &Path, config: &'a Config) -> anyhow::Result<&
             *configured == path || (canonical.is_some() && std::fs::canonicalize(configured).ok() == canonical)
         }
         SourcePlace::Git(place) => clone.as_ref().is_some_and(|clone| clone.is_clone_of(&place.url.to_string())),
-        SourcePlace::Http(_) => false,
+        SourcePlace::Http(_) | SourcePlace::Oci(_) => false,
     };
     let found: Vec<&SourceConfig> = config.sources.iter().filter(is_here).collect();
     match (found.as_slice(), config.sources.as_slice()) {
@@ -51,14 +51,14 @@ pub(super) fn root_of(place: &SourcePlace, path: &Path) -> PathBuf {
             Some(clone) if clone.is_clone_of(&git.url.to_string()) => clone.root.join(&git.path),
             Some(_) | None => path.to_owned(),
         },
-        SourcePlace::Directory { .. } | SourcePlace::Http(_) => path.to_owned(),
+        SourcePlace::Directory { .. } | SourcePlace::Http(_) | SourcePlace::Oci(_) => path.to_owned(),
     }
 }
 
 /// The files that a source would report if its place were `root` (see [`root_of`]); those of other layers may be among them.
 pub(super) fn read_source(place: &SourcePlace, layers: &Arc<Layers>, root: &Path) -> anyhow::Result<Artifact> {
     match place {
-        SourcePlace::Git(_) => Ok(work_tree::read(root, &ReadLimits::default())?),
+        SourcePlace::Git(_) | SourcePlace::Oci(_) => Ok(work_tree::read(root, &ReadLimits::default())?),
         SourcePlace::Directory { .. } | SourcePlace::Http(_) => read_directory(layers, root),
     }
 }

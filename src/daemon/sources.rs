@@ -1,14 +1,16 @@
 //! Sources as configured to sources that run.
 
 use podstead_api::Writable;
-use podstead_config::{Config, GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
+use podstead_config::{Config, GitPlace, HttpPlace, OciPlace, SourceConfig, SourcePlace, SshAccess};
+use podstead_image::Repositories;
 use podstead_pod::SourceId;
 use podstead_settings::Allow;
 use podstead_source::PodSource;
 use podstead_source::dir::{DirectoryOptions, DirectorySource};
-use podstead_source::git::{GitLimits, GitOptions, GitSource, SshOptions};
+use podstead_source::git::{GitLimits, GitOptions, GitSource, ReadLimits, SshOptions};
 use podstead_source::http::{HttpOptions, HttpSource};
 use podstead_source::http_client::shown;
+use podstead_source::oci::{OciOptions, OciSource};
 use podstead_store::CheckContext;
 use podstead_store::intake::IntakeSource;
 use podstead_store::last_good::LastGood;
@@ -22,6 +24,7 @@ pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
         SourcePlace::Directory { path, .. } => path.display().to_string(),
         SourcePlace::Http(place) => shown(&place.url),
         SourcePlace::Git(place) => place.url.to_string(),
+        SourcePlace::Oci(place) => place.url.to_string(),
     };
     IntakeSource {
         id: source.name.clone(),
@@ -55,7 +58,12 @@ pub(super) fn host_path_rules(sources: &[SourceConfig]) -> impl Iterator<Item = 
 }
 
 /// The source itself.
-pub(super) fn follow(source: &SourceConfig, paths: &Paths, machine_key: &MachineKey) -> Box<dyn PodSource> {
+pub(super) fn follow(
+    source: &SourceConfig,
+    paths: &Paths,
+    machine_key: &MachineKey,
+    repositories: &Repositories,
+) -> Box<dyn PodSource> {
     let SourceConfig {
         name,
         place,
@@ -113,6 +121,23 @@ pub(super) fn follow(source: &SourceConfig, paths: &Paths, machine_key: &Machine
                 store: paths.source_repository(name),
             };
             Box::new(GitSource::new(name.clone(), options))
+        }
+        SourcePlace::Oci(place) => {
+            let OciPlace { url, follow, path, interval, timeout, keys } = place.clone();
+            let options = OciOptions {
+                repositories: repositories.clone(),
+                url,
+                follow,
+                path,
+                interval,
+                timeout,
+                limits: ReadLimits::default(),
+                keys,
+                allow_rollback: *allow_rollback,
+                state: paths.source(name),
+                machine_key: machine_key.clone(),
+            };
+            Box::new(OciSource::new(name.clone(), options))
         }
     }
 }

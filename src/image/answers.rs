@@ -1,9 +1,11 @@
-//! Headers of answers: the range that a registry sends, and the time that it asks to wait. **Pure**.
+//! Headers of answers: the range that a registry sends, the time that it asks to wait, and the next page of a list. **Pure**.
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use std::time::Duration;
 
+/// Longest query of a next page.
+const QUERY_MAX: usize = 2048;
 /// Longest wait that a registry can ask for.
 const LONGEST_WAIT: Duration = Duration::from_secs(6 * 3600);
 
@@ -50,6 +52,19 @@ pub fn retry_after(text: &str, date: Option<&str>, now: Timestamp) -> Option<Dur
         }
     };
     Some(wait.min(LONGEST_WAIT))
+}
+
+/// Query of the next page of a list, from a `Link` header: `</v2/a/tags/list?n=100&last=b>; rel="next"`. Only the query counts: the page is
+/// asked of the same host at the same path, whatever the link says.
+pub fn next_page(link: &str) -> Option<&str> {
+    let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
+    let is_next = |parameter: &str| matches!(parameter.trim(), "rel=\"next\"" | "rel=next");
+    if !parameters.split(';').any(is_next) {
+        return None;
+    }
+    let (_, query) = target.split_once('?')?;
+    let is_good = |byte: u8| byte.is_ascii_graphic() && !b"#<>\"\\".contains(&byte);
+    (!query.is_empty() && query.len() <= QUERY_MAX && query.bytes().all(is_good)).then_some(query)
 }
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT`.
@@ -100,11 +115,29 @@ mod tests {
         assert_eq!(wait("-5", None), None);
     }
 
+    #[test]
+    fn only_the_query_of_a_next_page_counts() {
+        for (link, query) in [
+            (r#"</v2/a/tags/list?n=100&last=b>; rel="next""#, Some("n=100&last=b")),
+            (r#" <https://other.lan/x?last=%2B>; title=a; rel=next"#, Some("last=%2B")),
+            (r#"</v2/a/tags/list?n=1>; rel="prev""#, None),
+            (r#"</v2/a/tags/list>; rel="next""#, None),
+            (r#"</v2/a/tags/list?>; rel="next""#, None),
+            (r#"</x?a b>; rel="next""#, None),
+            (r#"</x?a#b>; rel="next""#, None),
+            ("x", None),
+        ] {
+            assert_eq!(next_page(link), query, "{link}");
+        }
+        assert_eq!(next_page(&format!("</x?{}>; rel=next", "a".repeat(QUERY_MAX + 1))), None);
+    }
+
     proptest! {
         #[test]
         fn no_header_makes_it_panic(text in "\\PC{0,40}|bytes [-0-9/*]{0,30}|[A-Z][a-z]{2}, [0-9]{1,2} [A-Z][a-z]{2} [0-9]{4} [0-9:]{8} GMT") {
             content_range(&text);
             retry_after(&text, Some(&text), Timestamp::UNIX_EPOCH);
+            next_page(&text);
         }
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const CONFIG_MAX: u64 = 8 << 20;
 /// Time limit of a whole document, so that no registry can delay a pull byte by byte.
-const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(120);
+pub(super) const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(120);
 /// Requests for a document before a pull is given up.
 const ATTEMPTS: u32 = 3;
 
@@ -48,6 +48,12 @@ impl<'a> Ask<'a> {
     pub(super) async fn digest(self, reference: &'a Reference) -> Result<(Digest, Served), RegistryError> {
         let ask = |route: Route| async move { self.registry.resolve(reference, &route).await }.boxed();
         self.first(reference, Need::of(reference), ask).await
+    }
+
+    /// The tags of the reference's repository.
+    pub(super) async fn tags(self, reference: &'a Reference) -> Result<Vec<String>, RegistryError> {
+        let ask = |route: Route| async move { self.registry.tags(reference, &route).await }.boxed();
+        self.first(reference, Need::Tag, ask).await.map(|(tags, _)| tags)
     }
 
     /// The index or manifest of a reference; with the digest of the reference, if that has one.
@@ -85,22 +91,23 @@ impl<'a> Ask<'a> {
 
     /// The configuration of an image.
     pub(super) async fn configuration(self, reference: &'a Reference, descriptor: &'a Descriptor) -> Result<Bytes, RegistryError> {
-        self.blob(reference, descriptor, "image configuration", CONFIG_MAX).await
+        self.blob(reference, descriptor, "image configuration", CONFIG_MAX, DOCUMENT_TIMEOUT).await
     }
 
-    /// A small blob; `what` names it in messages.
+    /// A small blob, from a host that takes no longer than `timeout`; `what` names it in messages.
     pub(super) async fn blob(
         self,
         reference: &'a Reference,
         descriptor: &'a Descriptor,
         what: &'static str,
         limit: u64,
+        timeout: Duration,
     ) -> Result<Bytes, RegistryError> {
         let ask = |route: Route| {
             let answer = async move {
                 let late = |_| RegistryError::Stalled { host: route.host().to_owned() };
                 let body = self.body(reference, &route, descriptor, limit);
-                let bytes = tokio::time::timeout(DOCUMENT_TIMEOUT, body).await.map_err(late)??;
+                let bytes = tokio::time::timeout(timeout, body).await.map_err(late)??;
                 verified(bytes, Some(descriptor.digest), what, &route)
             };
             answer.boxed()

@@ -14,6 +14,7 @@ use super::rate::MinimumRate;
 use super::registry::login::{HELPER_DIRECTORIES, Logins};
 use super::registry::{LiveRegistries, Registries, Registry};
 use super::registry_config::RegistryConfig;
+use super::repository::Repositories;
 use super::slots::{SlotLimits, Slots};
 use super::space::Reserve;
 use super::transfer::{Setup, Transfers};
@@ -228,6 +229,11 @@ impl ImageStore {
     pub fn set_policy(&self, policy: ImagePolicy) {
         self.gate.set(policy);
         self.disk.tell_space();
+    }
+
+    /// Repositories of registries, reached as for images, also after a change of the configuration.
+    pub fn repositories(&self) -> Repositories {
+        Repositories::new(self.registries.clone())
     }
 
     /// From now on registries are reached this way.

@@ -8,10 +8,14 @@ pub mod dir;
 pub mod git;
 pub mod http;
 pub mod http_client;
+pub mod oci;
+mod one_line;
 pub mod poll;
 pub mod polling;
 mod revision;
+mod sealed;
 mod signers;
+mod tree_rules;
 pub mod webhook;
 
 pub use signers::{SignatureRequirement, SignersError};

@@ -3,6 +3,7 @@
 mod access;
 mod commit_status;
 mod git;
+mod oci;
 mod resolve;
 mod share;
 mod written;
@@ -25,6 +26,7 @@ use podstead_settings::{Allow, Requirements};
 use podstead_source::SignatureRequirement;
 use podstead_source::git::{Follow, RemoteUrl};
 use podstead_source::http_client::HttpAccess;
+use podstead_source::oci::{OciFollow, OciUrl};
 use reqwest::Url;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,7 +39,7 @@ pub struct SourceConfig {
     pub name: SourceId,
     /// Its kind and location.
     pub place: SourcePlace,
-    /// Required signers; `None` if no signature is required.
+    /// Required signers of http and git; `None` if no signature is required.
     pub signature: Option<SignatureRequirement>,
     /// Older revisions than the last accepted one are accepted, too.
     pub allow_rollback: bool,
@@ -71,6 +73,8 @@ pub enum SourcePlace {
     Http(HttpPlace),
     /// A git repository.
     Git(GitPlace),
+    /// An artifact in a registry.
+    Oci(OciPlace),
 }
 
 /// A URL that is asked from time to time.
@@ -107,6 +111,23 @@ pub struct GitPlace {
     pub commit_status: Option<Box<CommitStatus>>,
 }
 
+/// A repository of a registry that is asked from time to time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OciPlace {
+    /// URL of the repository.
+    pub url: OciUrl,
+    /// Artifact to follow.
+    pub follow: OciFollow,
+    /// Directory or file in the artifact, without a slash at either end; empty for its root.
+    pub path: String,
+    /// Time between polls.
+    pub interval: Duration,
+    /// For one poll as a whole.
+    pub timeout: Duration,
+    /// Files of the public keys of which one must have signed; empty if no signature is required.
+    pub keys: Vec<PathBuf>,
+}
+
 /// Keys for ssh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SshAccess {
@@ -123,6 +144,7 @@ impl SourcePlace {
             Self::Directory { .. } => "directory",
             Self::Http(_) => "http",
             Self::Git(_) => "git",
+            Self::Oci(_) => "oci",
         }
     }
 
@@ -132,6 +154,7 @@ impl SourcePlace {
             Self::Directory { .. } => None,
             Self::Http(place) => Some(place.url.to_string()),
             Self::Git(place) => Some(place.url.to_string()),
+            Self::Oci(place) => Some(place.url.to_string()),
         }
     }
 }

@@ -92,6 +92,12 @@ fn expanded(check: &Check<'_>, field: &str, written: &WrittenSource, variables: 
             *text = text.as_deref().map(|text| expand(name, text)).transpose()?;
         }
     }
+    if let Some(oci) = &mut written.oci {
+        oci.url = expand("oci.url", &oci.url)?;
+        for (name, text) in [("oci.path", &mut oci.path), ("oci.tag", &mut oci.tag)] {
+            *text = text.as_deref().map(|text| expand(name, text)).transpose()?;
+        }
+    }
     for (index, layer) in written.layers.iter_mut().enumerate() {
         *layer = expand(&format!("layers[{index}]"), layer)?;
     }
@@ -101,9 +107,9 @@ fn expanded(check: &Check<'_>, field: &str, written: &WrittenSource, variables: 
 /// Resolves the layers of an expanded source.
 fn layers(check: &Check<'_>, field: &str, written: &[String], place: &SourcePlace) -> Result<Layers, ConfigError> {
     match place {
-        SourcePlace::Git(_) | SourcePlace::Directory { .. } => {}
+        SourcePlace::Git(_) | SourcePlace::Oci(_) | SourcePlace::Directory { .. } => {}
         SourcePlace::Http(_) if written.is_empty() => {}
-        SourcePlace::Http(_) => return Err(check.invalid(field, "is only for directories and git".to_owned())),
+        SourcePlace::Http(_) => return Err(check.invalid(field, "is only for directories, git and oci".to_owned())),
     }
     if written.len() > MAX_LAYERS {
         return Err(check.invalid(field, format!("has more than {MAX_LAYERS} entries")));
@@ -117,6 +123,7 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
         directory: _,
         http: _,
         git: _,
+        oci: _,
         writable: _,
         require_signature,
         allow_rollback,
@@ -132,12 +139,14 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
     let writable = writable(check, field, written, &place)?;
     let default_namespace = default_namespace(check, field, written, &place)?;
     let required = |written| signature(check, &format!("{field}.requireSignature"), written, default_namespace);
+    // Those of an artifact are part of its place.
+    let require_signature = require_signature.as_ref().filter(|_| !matches!(place, SourcePlace::Oci(_)));
     Ok(SourceConfig {
         name: SourceId::new(name),
         layers: Arc::new(layers(check, &format!("{field}.layers"), in_layers, &place)?),
         place,
         writable,
-        signature: require_signature.as_ref().map(required).transpose()?,
+        signature: require_signature.map(required).transpose()?,
         allow_rollback: allow_rollback.unwrap_or(false),
         history_limit: check.range(
             &format!("{field}.revisionHistoryLimit"),
@@ -160,8 +169,8 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
 
 /// The place of a source, of which it has one.
 fn place(check: &Check<'_>, field: &str, written: &WrittenSource) -> Result<SourcePlace, ConfigError> {
-    Ok(match (&written.directory, &written.http, &written.git) {
-        (Some(directory), None, None) => {
+    Ok(match (&written.directory, &written.http, &written.git, &written.oci) {
+        (Some(directory), None, None, None) => {
             let field = format!("{field}.directory");
             let relist = directory.relist_interval_seconds.unwrap_or(DEFAULT_RELIST);
             SourcePlace::Directory {
@@ -169,10 +178,11 @@ fn place(check: &Check<'_>, field: &str, written: &WrittenSource) -> Result<Sour
                 relist_interval: seconds(check, &format!("{field}.relistIntervalSeconds"), relist, DAY)?,
             }
         }
-        (None, Some(http), None) => SourcePlace::Http(http_place(check, &format!("{field}.http"), http)?),
-        (None, None, Some(git)) => SourcePlace::Git(git_place(check, &format!("{field}.git"), git)?),
-        (None, None, None) => return Err(check.invalid(field, "must have one of directory, http and git".into())),
-        _ => return Err(check.invalid(field, "must have only one of directory, http and git".into())),
+        (None, Some(http), None, None) => SourcePlace::Http(http_place(check, &format!("{field}.http"), http)?),
+        (None, None, Some(git), None) => SourcePlace::Git(git_place(check, &format!("{field}.git"), git)?),
+        (None, None, None, Some(oci)) => SourcePlace::Oci(oci.resolve(check, field, written.require_signature.as_ref())?),
+        (None, None, None, None) => return Err(check.invalid(field, "must have one of directory, http, git and oci".into())),
+        _ => return Err(check.invalid(field, "must have only one of directory, http, git and oci".into())),
     })
 }
 
@@ -204,13 +214,14 @@ fn default_namespace(
             let unfit =
                 [("requireSignature", written.require_signature.is_some()), ("allowRollback", written.allow_rollback.is_some())];
             if let Some((name, _)) = unfit.iter().find(|(_, written)| *written) {
-                let message = "is only for http and git; for directories, file permissions decide who may write".to_owned();
+                let message = "is only for http, git and oci; for directories, file permissions decide who may write".to_owned();
                 return Err(check.invalid(&format!("{field}.{name}"), message));
             }
             Ok("")
         }
         SourcePlace::Http(_) => Ok(DOCUMENT_NAMESPACE),
         SourcePlace::Git(_) => Ok(GIT_NAMESPACE),
+        SourcePlace::Oci(_) => Ok(""),
     }
 }
 
@@ -220,7 +231,10 @@ fn signature(
     written: &WrittenSignature,
     default_namespace: &str,
 ) -> Result<SignatureRequirement, ConfigError> {
-    let WrittenSignature { allowed_signers_file, openpgp_keyring_file, namespace } = written;
+    let WrittenSignature { allowed_signers_file, openpgp_keyring_file, namespace, keys } = written;
+    if !keys.is_empty() {
+        return Err(check.invalid(&format!("{field}.keys"), "is only for oci".to_owned()));
+    }
     let namespace = namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
     if namespace.is_empty() || namespace.contains(|character: char| character.is_whitespace() || ",\"".contains(character)) {
         return Err(check.invalid(&format!("{field}.namespace"), format!("{namespace:?} is not a signature namespace")));

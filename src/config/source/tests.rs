@@ -4,6 +4,7 @@ use crate::{Config, HostFacts, SourcePlace};
 use podstead_settings::ConfigError;
 use podstead_source::credentials::{AuthFiles, Username};
 use podstead_source::git::Follow;
+use podstead_source::oci::OciFollow;
 use std::path::Path;
 
 fn load(sources: &str) -> Result<Config, ConfigError> {
@@ -41,6 +42,12 @@ const EVERYTHING: &str = "
   requireSignature: {allowedSignersFile: /etc/signers, namespace: deploy}
 - {name: ssh, git: {url: 'git@git.lan:edge.git', commit: 0123456789ABCDEF0123456789abcdef01234567, ssh: {keyFile: /k, knownHostsFile: /h}}}
 - {name: local, git: {url: /srv/edge.git, tag: v1}}
+- name: artifact
+  oci: {url: 'oci://registry.lan:5000/team/fleet', semver: '>=1.2', path: ./edge/, intervalSeconds: 30, timeoutSeconds: 5}
+  requireSignature: {keys: [/etc/podstead/cosign.pub]}
+  allowRollback: true
+- {name: moving, oci: {url: 'oci://ghcr.io/org/fleet'}, layers: [base]}
+- {name: pinned, oci: {url: 'oci://ghcr.io/org/fleet', digest: 'sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'}}
 - {name: plain, http: {url: 'http://config.lan/'}, revisionHistoryLimit: 9, allow: {hostNetwork: true, hostPaths: [{path: /srv, readOnly: true}], images: [registry.lan/]}, substitute: [NODE_NAME, SITE]}
 ";
 
@@ -89,7 +96,16 @@ fn every_field_is_resolved() {
     assert_eq!(sources[1].signature.as_ref().unwrap().namespace, "deploy");
     let SourcePlace::Git(git) = &sources[2].place else { panic!() };
     assert_eq!(git.follow, Follow::Commit("0123456789abcdef0123456789abcdef01234567".parse().unwrap()));
-    let SourcePlace::Http(plain) = &sources[4].place else { panic!() };
+    let SourcePlace::Oci(oci) = &sources[4].place else { panic!() };
+    assert_eq!((oci.url.to_string().as_str(), oci.path.as_str()), ("oci://registry.lan:5000/team/fleet", "edge"));
+    assert_eq!((oci.interval.as_secs(), oci.timeout.as_secs()), (30, 5));
+    assert_eq!(oci.keys, [Path::new("/etc/podstead/cosign.pub")]);
+    assert!(matches!(&oci.follow, OciFollow::Semver(_)) && sources[4].signature.is_none());
+    let SourcePlace::Oci(oci) = &sources[5].place else { panic!() };
+    assert_eq!((&oci.follow, oci.interval.as_secs(), oci.timeout.as_secs()), (&OciFollow::Tag("latest".into()), 60, 60));
+    let SourcePlace::Oci(oci) = &sources[6].place else { panic!() };
+    assert!(matches!(oci.follow, OciFollow::Digest(_)));
+    let SourcePlace::Http(plain) = &sources[7].place else { panic!() };
     assert_eq!((plain.interval.as_secs(), plain.timeout.as_secs()), (20, 10));
 }
 
@@ -103,6 +119,7 @@ fn a_certificate_file_may_hold_the_key() {
 fn every_mistake_names_its_line_and_its_field() {
     let http = |fields: &str| format!("- name: a\n  http:\n    url: https://h/x\n    {fields}\n");
     let git = |url: &str, fields: &str| format!("- name: a\n  git:\n    url: {url}\n    {fields}\n");
+    let oci = |url: &str, fields: &str| format!("- name: a\n  oci:\n    url: {url}\n    {fields}\n");
     let cases = [
         ("- name: a\n  http: {url: 'ftp://h/x'}".to_owned(), r#":5:15: sources[0].http.url: has scheme "ftp""#),
         ("- name: a\n  http: {url: 'h/x'}".to_owned(), "sources[0].http.url: is not a URL"),
@@ -131,7 +148,7 @@ fn every_mistake_names_its_line_and_its_field() {
         ("- {name: a, http: {url: 'http://h/'}, git: {url: /r}}".to_owned(), "sources[0]: must have only one of"),
         (
             "- name: a\n  directory: {path: /d}\n  allowRollback: true\n".to_owned(),
-            ":6:18: sources[0].allowRollback: is only for http and git",
+            ":6:18: sources[0].allowRollback: is only for http, git and oci",
         ),
         (
             "- {name: a, http: {url: 'http://h/'}, requireSignature: {allowedSignersFile: s}}".to_owned(),
@@ -157,6 +174,23 @@ fn every_mistake_names_its_line_and_its_field() {
         ),
         (git("/r", "semver: latest"), "sources[0].git.semver: \"latest\" is not a version range"),
         (git("/r", "path: ../x"), r#"sources[0].git.path: "../x" is not a path below"#),
+        (oci("https://ghcr.io/a/b", ""), "sources[0].oci.url: is \"https://ghcr.io/a/b\", must begin with oci://"),
+        (oci("oci://ghcr.io/a/b:v1", ""), "sources[0].oci.url: must not contain credentials, a tag or a digest"),
+        (oci("oci://ghcr.io/a", "tag: 'a b'"), "sources[0].oci.tag: \"a b\" is not a tag"),
+        (oci("oci://ghcr.io/a", "tag: 'a@sha256:b'"), "sources[0].oci.tag: "),
+        (oci("oci://ghcr.io/a", "semver: latest"), "sources[0].oci.semver: \"latest\" is not a version range"),
+        (oci("oci://ghcr.io/a", "digest: sha1:ab"), "sources[0].oci.digest: digest \"sha1:ab\" is not sha256"),
+        (oci("oci://ghcr.io/a", "path: ../x"), "sources[0].oci.path: \"../x\" is not a path below the artifact's root"),
+        (
+            oci("oci://ghcr.io/a", "{}").replace("    {}\n", "    tag: a\n    semver: '1'\n"),
+            "sources[0].oci.semver: cannot be set together with tag",
+        ),
+        (
+            oci("oci://ghcr.io/a", "") + "  requireSignature: {allowedSignersFile: /s}\n",
+            "sources[0].requireSignature.allowedSignersFile: is only for http and git",
+        ),
+        (oci("oci://ghcr.io/a", "") + "  requireSignature: {}\n", "sources[0].requireSignature: must have keys"),
+        (git("/r", "") + "  requireSignature: {keys: [/k]}\n", "sources[0].requireSignature.keys: is only for oci"),
         (git("/r", "path: /x"), r#"sources[0].git.path: "/x" is not a path below"#),
     ];
     for (text, expected) in cases {
@@ -245,7 +279,7 @@ fn mistakes_in_labels_and_layers_name_their_place() {
         (source("  layers: [a, a]"), "sources[0].layers[1]: duplicate layer \"a\""),
         (
             source("  layers: [a]").replace("git: {url: /r}", "http: {url: 'http://h/'}"),
-            "sources[0].layers: is only for directories and git",
+            "sources[0].layers: is only for directories, git and oci",
         ),
         (source("  layers: ['${LABEL_A}']") + "labels: {a: ''}\n", "sources[0].layers[0]: \"\" is not a path below"),
     ];

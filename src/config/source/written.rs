@@ -1,6 +1,7 @@
 //! Sources as written in the configuration file.
 
 use super::commit_status::WrittenCommitStatus;
+use super::oci::WrittenOci;
 use super::share::{self, WrittenShare};
 use super::{GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
 use podstead_settings::allow::WrittenAllow;
@@ -30,10 +31,13 @@ pub struct WrittenSource {
     /// A git repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<WrittenGit>,
-    /// Accept only signed revisions. Default: accept all. For http and git.
+    /// An artifact in a registry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oci: Option<WrittenOci>,
+    /// Accept only signed revisions. Default: accept all. For http, git and oci.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require_signature: Option<WrittenSignature>,
-    /// Accept revisions that are older than the last accepted one. Default: false. For http and git.
+    /// Accept revisions that are older than the last accepted one. Default: false. For http, git and oci.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_rollback: Option<bool>,
     /// Number of earlier accepted revisions to keep, 0 to 100. Default: 5.
@@ -61,7 +65,7 @@ pub struct WrittenSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writable: Option<bool>,
     /// Directories or files of the source that this host uses, base first; an object of a later one replaces that of an earlier one.
-    /// Default: all files. For directories and git.
+    /// Default: all files. For directories, git and oci.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<String>,
 }
@@ -214,10 +218,11 @@ pub struct WrittenSsh {
 }
 
 /// `requireSignature`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenSignature {
-    /// File with the SSH keys that may sign, in the format of ssh's `allowed_signers`. At least one of the two files must be set.
+    /// File with the SSH keys that may sign, in the format of ssh's `allowed_signers`. For http and git, at least one of
+    /// the two files must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_signers_file: Option<PathBuf>,
     /// File with the OpenPGP keys that may sign, as `gpg --export` writes them. Needs a build with the feature openpgp.
@@ -226,6 +231,10 @@ pub struct WrittenSignature {
     /// Namespace of SSH signatures. Default: `git` for git, `podstead` for http.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
+    /// Files with the public keys of which one must have signed the artifact with cosign, in PEM: ECDSA P-256 or P-384, Ed25519, or RSA.
+    /// They belong to root, and are read for each revision. For oci.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<PathBuf>,
 }
 
 impl WrittenSource {
@@ -250,7 +259,7 @@ impl WrittenSource {
             name: name.to_string(),
             require_signature: signature.as_ref().map(|signature| {
                 let SignatureRequirement { allowed_signers_file, openpgp_keyring_file, namespace } = signature.clone();
-                WrittenSignature { allowed_signers_file, openpgp_keyring_file, namespace: Some(namespace) }
+                WrittenSignature { allowed_signers_file, openpgp_keyring_file, namespace: Some(namespace), keys: Vec::new() }
             }),
             allow_rollback: fetched.then_some(*allow_rollback),
             writable: writable.then_some(true),
@@ -270,6 +279,11 @@ impl WrittenSource {
             }
             SourcePlace::Http(place) => written.http = Some(http(place)),
             SourcePlace::Git(place) => written.git = Some(git(place)),
+            SourcePlace::Oci(place) => {
+                written.oci = Some(WrittenOci::of(place));
+                let keys = place.keys.clone();
+                written.require_signature = (!keys.is_empty()).then(|| WrittenSignature { keys, ..WrittenSignature::default() });
+            }
         }
         written
     }

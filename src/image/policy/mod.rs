@@ -18,6 +18,7 @@ use key_file::read_keys;
 use podstead_container::reference::Reference;
 use podstead_settings::{Demand, ImagePolicy, SignatureDemand};
 use record::Subject;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The policy in force.
@@ -66,6 +67,11 @@ impl Gate {
 }
 
 impl Wanted {
+    /// A demand for a signature by one of the keys in these files; `rule` names what demands it.
+    pub(super) fn by_any_of(keys: Vec<PathBuf>, rule: &str) -> Self {
+        Self { demand: SignatureDemand::by_any_of(keys), rule: rule.to_owned() }
+    }
+
     /// Reads the keys, which an administrator may have changed. Blocks.
     pub(super) fn trusted(self) -> Result<Trusted, Refusal> {
         let Self { demand, rule } = self;

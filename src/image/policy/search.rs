@@ -7,7 +7,7 @@
 use super::artifact::{self, LayerFormat, SignatureLayer};
 use super::judge::{Refusal, Trusted, judge};
 use super::record::{Evidence, Subject};
-use crate::ask::Ask;
+use crate::ask::{Ask, DOCUMENT_TIMEOUT};
 use crate::registry::RegistryError;
 use bytes::Bytes;
 use podstead_container::digest::Digest;
@@ -146,7 +146,7 @@ impl Place<'_> {
                 LayerFormat::Simple(_) => format!("{name}, signature {number}"),
                 LayerFormat::Bundle => name.to_owned(),
             };
-            let fetched = self.ask.blob(self.reference, &descriptor, "signature", DOCUMENT_MAX as u64).await;
+            let fetched = self.ask.blob(self.reference, &descriptor, "signature", DOCUMENT_MAX as u64, DOCUMENT_TIMEOUT).await;
             let content = tolerated(&name, fetched, problems)?;
             match content.map(|content| Evidence::read(name.clone(), &format, &content)) {
                 Some(Ok(found)) => evidence.push(found),

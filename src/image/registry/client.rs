@@ -20,7 +20,8 @@ use podstead_container::reference::Reference;
 use podstead_runtime::credentials::Credentials;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use reqwest::header::{
-    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE, DATE, HeaderMap, HeaderValue, RANGE, RETRY_AFTER, WWW_AUTHENTICATE,
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE, DATE, HeaderMap, HeaderValue, LINK, RANGE, RETRY_AFTER,
+    WWW_AUTHENTICATE,
 };
 use reqwest::{Method, Response, StatusCode};
 use serde::Deserialize;
@@ -39,6 +40,10 @@ const TOKEN_MAX: u64 = 64 << 10;
 const ERROR_MAX: u64 = 16 << 10;
 /// Maximum length of a registry's message that is repeated.
 const SAID_MAX: usize = 200;
+/// Tags that a page is asked for, pages of a list, and tags in all.
+const TAGS_PER_PAGE: usize = 1000;
+const TAG_PAGES_MAX: usize = 200;
+const TAGS_MAX: usize = 20_000;
 const DIGEST_HEADER: &str = "docker-content-digest";
 
 /// Hosts with connections; beyond it, they are made anew.
@@ -154,6 +159,33 @@ impl Registries {
         }
     }
 
+    /// All pages of the list of tags.
+    async fn all_tags(&self, reference: &Reference, route: &Route) -> Result<Vec<String>, RegistryError> {
+        #[derive(Deserialize)]
+        struct Page {
+            #[serde(default)]
+            tags: Option<Vec<String>>,
+        }
+        let host = self.host(&route.endpoint)?;
+        let mut tags = Vec::new();
+        let mut query = format!("n={TAGS_PER_PAGE}");
+        for _ in 0..TAG_PAGES_MAX {
+            let path = format!("{}/tags/list?{query}", reference.repository());
+            let response = host.send(reference, &route.who, Method::GET, &path, Part::Document).await?;
+            let links = response.headers().get_all(LINK).iter().filter_map(|link| link.to_str().ok());
+            let next = links.filter_map(answers::next_page).next().map(str::to_owned);
+            let body = host.body(response, MANIFEST_MAX).await?;
+            let page: Page = serde_json::from_slice(&body).map_err(|_| host.nonsense("it is not a list of tags"))?;
+            tags.extend(page.tags.unwrap_or_default());
+            match next {
+                _ if tags.len() > TAGS_MAX => break,
+                Some(next) if next != query => query = next,
+                Some(_) | None => return Ok(tags),
+            }
+        }
+        Err(host.nonsense(&format!("the repository has more than {TAGS_MAX} tags, or {TAG_PAGES_MAX} pages of them")))
+    }
+
     async fn stream(&self, reference: &Reference, route: &Route, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError> {
         let host = self.host(&route.endpoint)?;
         let path = format!("{}/blobs/{digest}", reference.repository());
@@ -218,6 +250,10 @@ impl Registry for Registries {
 
     async fn referrers(&self, reference: &Reference, route: &Route) -> Result<Option<Bytes>, RegistryError> {
         self.noted(route, self.list(reference, route).await)
+    }
+
+    async fn tags(&self, reference: &Reference, route: &Route) -> Result<Vec<String>, RegistryError> {
+        self.noted(route, self.all_tags(reference, route).await)
     }
 
     async fn blob(&self, reference: &Reference, route: &Route, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError> {
@@ -462,6 +498,7 @@ impl Host {
         Err(self.close(match status {
             StatusCode::NOT_FOUND => {
                 let what = match path.contains("/manifests/") {
+                    false if path.contains("/tags/list") => format!("repository {}", reference.repository()),
                     true => format!("image {}", reference.to_string().trim_start_matches(reference.host()).trim_start_matches('/')),
                     false => format!("content {path}"),
                 };

@@ -312,6 +312,17 @@ impl RegistryError {
         error
     }
 
+    /// The same error without times that differ from attempt to attempt, for messages that are compared.
+    pub(crate) fn without_wait(&self) -> Self {
+        let mut error = self.clone();
+        match &mut error {
+            Self::TooMany { after, .. } | Self::Unavailable { after, .. } => *after = None,
+            Self::Several { failures, .. } => failures.iter_mut().for_each(|failure| *failure = failure.without_wait()),
+            _ => {}
+        }
+        error
+    }
+
     /// From what the HTTP client says.
     pub(super) fn from_http(host: &str, error: &reqwest::Error) -> Self {
         let host = host.to_owned();

@@ -49,6 +49,10 @@ impl Registry for LiveRegistries {
         self.now().referrers(reference, route).await
     }
 
+    async fn tags(&self, reference: &Reference, route: &Route) -> Result<Vec<String>, RegistryError> {
+        self.now().tags(reference, route).await
+    }
+
     async fn blob(&self, reference: &Reference, route: &Route, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError> {
         self.now().blob(reference, route, digest, offset).await
     }

@@ -115,6 +115,9 @@ pub(super) trait Registry: fmt::Debug + Send + Sync + 'static {
     /// The list of what refers to the reference's digest; `None` from a registry without such lists.
     async fn referrers(&self, reference: &Reference, route: &Route) -> Result<Option<Bytes>, RegistryError>;
 
+    /// The tags of the reference's repository, in the order of the registry.
+    async fn tags(&self, reference: &Reference, route: &Route) -> Result<Vec<String>, RegistryError>;
+
     /// A blob of the reference's repository from `offset` on.
     async fn blob(&self, reference: &Reference, route: &Route, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError>;
 

@@ -2,11 +2,12 @@
 
 use super::error::GitError;
 use super::floor::Floor;
-use super::objects::{Objects, Peeled, ReadLimits, TreeFiles};
+use super::objects::{Objects, Peeled};
 use super::protocol::ObjectId;
 use super::select::Target;
 use super::verify::{self, Signature};
 use crate::SignatureRequirement;
+use crate::tree_rules::{ReadLimits, TreeFiles};
 use jiff::Timestamp;
 use podstead_artifact::CommitSummary;
 

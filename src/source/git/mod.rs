@@ -34,11 +34,12 @@ mod verify;
 pub mod work_tree;
 
 pub use error::{DamageError, GitError};
-pub use objects::ReadLimits;
 pub use options::{BadRepositoryPath, GitLimits, GitOptions, repository_path};
 pub use protocol::{NotAnObjectId, ObjectId};
 pub use remote::{RemoteUrl, SshOptions, SshUrl, UrlError};
 pub use select::Follow;
+
+pub use super::tree_rules::ReadLimits;
 
 use super::PodSource;
 use super::polling::poll_forever;

@@ -1,10 +1,10 @@
 //! Options of a git source.
 
-use super::objects::ReadLimits;
 use super::remote::{RemoteUrl, SshOptions};
 use super::select::Follow;
 use crate::SignatureRequirement;
 use crate::http_client::HttpAccess;
+use crate::tree_rules::ReadLimits;
 use podstead_pod::Revision;
 use std::path::PathBuf;
 use std::time::Duration;

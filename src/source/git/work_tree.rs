@@ -1,8 +1,9 @@
 //! The working tree of a clone on this machine: the files that a commit of all that is there would have.
 //!
-//! Reads by the rules of a source (see `objects/files.rs`), so that a command run in a clone sees what the source will see.
+//! Reads by the rules of a source (see `tree_rules.rs`), so that a command run in a clone sees what the source will see.
 
-use super::objects::{IS_LFS, IS_SYMLINK, MAX_DEPTH, ReadLimits, SUBMODULE, is_lfs_pointer, is_manifest};
+use super::objects::{IS_LFS, IS_SYMLINK, SUBMODULE};
+use crate::tree_rules::{MAX_DEPTH, ReadLimits, is_lfs_pointer, is_manifest};
 use crate::webhook::same_repository;
 use podstead_artifact::{Artifact, FileContent, is_kustomization};
 use podstead_pod::Revision;

@@ -4,26 +4,23 @@
 //! reported again: whether the daemon ended before it was accepted does not matter, and what is wrong in it is told again. When the file
 //! is lost or damaged, the next request is unconditional, and the next serial is taken as it is.
 //!
-//! A line that names the format, a nonce, and ChaCha20-Poly1305 ciphertext of a line of JSON and the body: it may hold Secrets, and is
-//! sealed with this host's key as those of the last good set are. The URL is authenticated with it, so that what was fetched elsewhere
-//! does not count. What cannot be opened is as if it were not there.
+//! A line of JSON and the body, [sealed](crate::sealed) with this host's key as the last good set is. What cannot be opened is as if it were
+//! not there.
 
+use crate::sealed::Seal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use podstead_sys::atomic_file;
 use podstead_sys::machine_key::MachineKey;
 use reqwest::Url;
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 const FILE: &str = "fetched";
-const FORMAT: &[u8] = b"podstead fetched 1\n";
-const PURPOSE: &str = "podstead fetched bodies at rest 1";
+const SEAL: Seal = Seal { format: b"podstead fetched 1\n", purpose: "podstead fetched bodies at rest 1" };
 /// A body, and a line that is far smaller.
 const MAX_BYTES: u64 = super::MAX_BODY + (1 << 20);
 
@@ -68,35 +65,24 @@ pub(super) fn path(state: &Path) -> PathBuf {
     state.join(FILE)
 }
 
-fn cipher(key: &MachineKey) -> io::Result<LessSafeKey> {
-    let key = UnboundKey::new(&CHACHA20_POLY1305, &key.derive(PURPOSE)).map_err(|_| io::Error::other("set up the cipher"))?;
-    Ok(LessSafeKey::new(key))
-}
-
 /// Reads what was fetched from `url`; `None` for nothing, and for what cannot be used.
 pub(super) fn load(state: &Path, url: &Url, key: &MachineKey) -> Option<Fetched> {
     let mut bytes = Vec::new();
     File::open(path(state)).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes)).ok()?;
-    let (nonce, sealed) = bytes.strip_prefix(FORMAT)?.split_at_checked(NONCE_LEN)?;
-    let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-    let mut sealed = sealed.to_vec();
-    let length = cipher(key).ok()?.open_in_place(nonce, Aad::from(url.as_str()), &mut sealed).ok()?.len();
-    sealed.truncate(length);
-    let end = memchr::memchr(b'\n', &sealed)?;
-    let Head { validators, signature, binary_signature, serial } = serde_json::from_slice(&sealed[..end]).ok()?;
+    let text = SEAL.open(key, url.as_str(), &bytes)?;
+    let end = memchr::memchr(b'\n', &text)?;
+    let Head { validators, signature, binary_signature, serial } = serde_json::from_slice(&text[..end]).ok()?;
     let signature = match (signature, binary_signature) {
         (Some(text), _) => Some(text.into_bytes()),
         (None, Some(binary)) => Some(STANDARD.decode(binary).ok()?),
         (None, None) => None,
     };
-    Some(Fetched { body: Bytes::from(sealed).slice(end + 1..), validators, signature, serial })
+    Some(Fetched { body: Bytes::from(text).slice(end + 1..), validators, signature, serial })
 }
 
 /// Replaces it durably.
 pub(super) fn save(state: &Path, url: &Url, key: &MachineKey, fetched: &Fetched) -> io::Result<()> {
     let Fetched { body, validators, signature, serial } = fetched;
-    let mut nonce = [0; NONCE_LEN];
-    SystemRandom::new().fill(&mut nonce).map_err(|_| io::Error::other("get random bytes"))?;
     let (signature, binary_signature) = match signature.clone().map(String::from_utf8) {
         Some(Ok(text)) => (Some(text), None),
         Some(Err(error)) => (None, Some(STANDARD.encode(error.as_bytes()))),
@@ -105,10 +91,7 @@ pub(super) fn save(state: &Path, url: &Url, key: &MachineKey, fetched: &Fetched)
     let mut text = serde_json::to_vec(&Head { validators: validators.clone(), signature, binary_signature, serial: *serial })?;
     text.push(b'\n');
     text.extend_from_slice(body);
-    cipher(key)?
-        .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(url.as_str()), &mut text)
-        .map_err(|_| io::Error::other("encrypt the fetched body"))?;
-    let bytes = [FORMAT, &nonce, &text].concat();
+    let bytes = SEAL.seal(key, url.as_str(), text)?;
     if !path(state).try_exists()? {
         atomic_file::make_directories(state, 0o700)?;
     }

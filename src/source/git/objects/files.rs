@@ -9,61 +9,18 @@
 use super::{Objects, oid};
 use crate::git::error::GitError;
 use crate::git::protocol::ObjectId;
+use crate::tree_rules::{MAX_DEPTH, ReadLimits, TreeFiles, is_lfs_pointer, is_manifest, resolved};
 use git2::{ObjectType, Oid, Tree, TreeEntry};
 use podstead_artifact::{FileContent, is_kustomization};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Limits for reading a commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadLimits {
-    /// Size of the largest manifest.
-    pub max_file_bytes: u64,
-    /// Size of all manifests together.
-    pub max_total_bytes: u64,
-    /// Number of manifests.
-    pub max_files: usize,
-    /// Number of names below the path, manifests or not.
-    pub max_names: usize,
-}
-
-impl Default for ReadLimits {
-    fn default() -> Self {
-        Self { max_file_bytes: 10 << 20, max_total_bytes: 64 << 20, max_files: 10_000, max_names: 200_000 }
-    }
-}
-
-impl ReadLimits {
-    /// Reason why a file of this size that is no manifest is not read after that many bytes.
-    pub(in crate::git) fn refusal(&self, size: u64, before: u64) -> Option<String> {
-        if size > self.max_file_bytes {
-            return Some(format!("has {size} bytes; a file may have at most {}", self.max_file_bytes));
-        }
-        (before + size > self.max_total_bytes).then(|| format!("the source has more than {} bytes of files", self.max_total_bytes))
-    }
-}
-
-/// Nesting depth of directories.
-pub(in crate::git) const MAX_DEPTH: usize = 64;
-
 const MODE: i32 = 0o170_000;
 const SYMLINK: i32 = 0o120_000;
-
-/// A pointer of Git LFS is a small file that begins so.
-const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 pub(in crate::git) const SUBMODULE: &str = "is a submodule; submodules are not fetched";
 pub(in crate::git) const IS_SYMLINK: &str = "is a symlink; symlinks are not followed, commit the file itself";
 pub(in crate::git) const IS_LFS: &str = "is a Git LFS pointer; LFS objects are not fetched, commit the file itself";
-
-/// The files of a source at one commit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::git) struct TreeFiles {
-    /// The manifests and kustomizations.
-    pub(in crate::git) files: BTreeMap<String, FileContent>,
-    /// The other files, where there is a kustomization.
-    pub(in crate::git) beside: BTreeMap<String, FileContent>,
-}
 
 impl Objects {
     /// The manifests of `commit` at `path` (`/` between components, none at the ends; empty for the whole repository), by path relative to
@@ -265,54 +222,5 @@ impl Reading<'_> {
 
     fn limit(&self, what: String) -> GitError {
         GitError::Limit(format!("commit {} has {what}", self.commit))
-    }
-}
-
-/// Resolves a symlink at `path` by its text alone; `None` if it leads out of the repository.
-fn resolved(path: &str, target: &str) -> Option<String> {
-    if target.starts_with('/') {
-        return None;
-    }
-    let mut components: Vec<&str> = path.split('/').collect();
-    components.pop();
-    for component in target.split('/').filter(|component| !component.is_empty() && *component != ".") {
-        if component == ".." {
-            components.pop()?;
-        } else {
-            components.push(component);
-        }
-    }
-    Some(components.join("/"))
-}
-
-/// Reports whether the content is a pointer of Git LFS.
-pub(in crate::git) fn is_lfs_pointer(content: &[u8]) -> bool {
-    content.starts_with(LFS)
-}
-
-/// Reports whether a file of this name is a manifest or a kustomization.
-pub(in crate::git) fn is_manifest(name: &str) -> bool {
-    is_kustomization(name)
-        || Path::new(name)
-            .extension()
-            .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_symlink_is_resolved_within_the_repository() {
-        for (path, target, expected) in [
-            ("a/link", "b", Some("a/b")),
-            ("a/link", "../base/", Some("base")),
-            ("a/link", "..", Some("")),
-            ("link", "./x/../y", Some("y")),
-            ("link", "..", None),
-            ("link", "/etc", None),
-        ] {
-            assert_eq!(resolved(path, target).as_deref(), expected, "{path} {target}");
-        }
     }
 }

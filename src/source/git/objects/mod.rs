@@ -12,12 +12,12 @@ mod receive;
 mod store;
 
 pub(super) use copy::Copy;
-pub use files::ReadLimits;
-pub(super) use files::{IS_LFS, IS_SYMLINK, MAX_DEPTH, SUBMODULE, TreeFiles, is_lfs_pointer, is_manifest};
+pub(super) use files::{IS_LFS, IS_SYMLINK, SUBMODULE};
 pub(super) use store::Store;
 
 use super::error::{DamageError, GitError};
 use super::protocol::ObjectId;
+use crate::one_line::one_line;
 use git2::{ObjectType, Odb, Oid, Repository};
 use podstead_artifact::CommitSummary;
 use std::collections::BTreeSet;
@@ -25,9 +25,6 @@ use std::path::{Path, PathBuf};
 
 /// Tags of tags of tags that are followed.
 const MAX_TAGS: usize = 8;
-
-/// Characters of a subject or an author that are kept.
-const MAX_SUMMARY: usize = 200;
 
 /// An object database, open for reading.
 ///
@@ -104,12 +101,6 @@ impl Objects {
         let read = || Ok(self.repository.odb()?.read(oid(id))?.data().to_vec());
         read().map_err(|error| self.damaged(error))
     }
-}
-
-/// Text of a commit as a cell of a table: bounded, without control characters, which could drive a terminal.
-fn one_line(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_SUMMARY).collect()
 }
 
 fn oid(id: ObjectId) -> Oid {
