@@ -9,13 +9,19 @@ use super::explain::explain;
 use super::policy::record::{SignatureRecord, Subject};
 use super::policy::search::{Place, SearchError, search};
 use super::policy::{Refusal, Wanted, judge};
-use super::registry::{Caller, HostLogin, HostLogins, Registry, RegistryError, Who};
+use super::registry::login::{HELPER_DIRECTORIES, Logins};
+use super::registry::{Caller, HostLogin, HostLogins, Registries, Registry, RegistryError, Who};
+use super::registry_config::RegistryConfig;
 use bytes::Bytes;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
+use podstead_telemetry::events::EventRecorder;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Time that a registry may be silent before its connection is closed.
+const STALL: Duration = Duration::from_secs(30);
 
 /// Repositories of all registries.
 #[derive(Clone, Debug)]
@@ -61,7 +67,13 @@ struct Attempts<'a> {
 }
 
 impl Repositories {
-    pub(super) fn new(registry: Arc<dyn Registry>) -> Self {
+    /// Repositories of registries that are reached so, without a store of images and without the usual auth files.
+    pub fn new(registries: &[RegistryConfig], events: Arc<dyn EventRecorder>) -> Self {
+        let logins = Logins::new(&[], HELPER_DIRECTORIES.map(PathBuf::from).to_vec());
+        Self::of(Arc::new(Registries::new(registries, None, STALL, logins, events)))
+    }
+
+    pub(super) fn of(registry: Arc<dyn Registry>) -> Self {
         Self { registry }
     }
 

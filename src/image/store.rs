@@ -233,7 +233,7 @@ impl ImageStore {
 
     /// Repositories of registries, reached as for images, also after a change of the configuration.
     pub fn repositories(&self) -> Repositories {
-        Repositories::new(self.registries.clone())
+        Repositories::of(self.registries.clone())
     }
 
     /// From now on registries are reached this way.

@@ -79,7 +79,7 @@ impl Server {
     }
 }
 
-fn pod(word: &str) -> String {
+pub(crate) fn pod(word: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n  - name: web\n    \
          image: localhost/busybox:1\n    command: [/bin/sh, -c, 'echo {word}; exec sleep 1000000']\n"

@@ -34,6 +34,7 @@ mod monitoring;
 mod network;
 mod notify;
 mod objects;
+mod oci;
 mod operator;
 mod persistent;
 mod pod_orders;

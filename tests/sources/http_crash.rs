@@ -23,6 +23,8 @@ use tokio::task::JoinSet;
 /// System calls after which the state on disk is another one, or is known to be.
 const STEPS: &str = "fsync,fdatasync,syncfs,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat";
 
+const VICTIM: &str = "http_crash::the_change_that_is_interrupted";
+
 #[derive(Debug)]
 struct Nobody;
 
@@ -34,22 +36,32 @@ impl EventRecorder for Nobody {
     fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}
 }
 
-/// From the URL to operations on pods, as the daemon connects the stages.
-struct Pipeline {
+pub(crate) fn paths(state: &Path) -> Paths {
+    Paths { state: state.to_owned(), run: state.join("run"), logs: state.join("logs") }
+}
+
+/// From the source to operations on pods, as the daemon connects the stages.
+pub(crate) struct Pipeline {
     updates: mpsc::Receiver<PodUpdate>,
     /// The images that pods have by now.
-    pods: std::collections::BTreeMap<String, String>,
+    pub(crate) pods: std::collections::BTreeMap<String, String>,
     _stages: JoinSet<()>,
 }
 
 impl Pipeline {
     fn start(url: &str, state: &Path) -> Self {
-        let id = SourceId::new("web");
-        let paths = Paths { state: state.to_owned(), run: state.join("run"), logs: state.join("logs") };
+        let options = options(url, &paths(state).source(&SourceId::new("web")));
+        Self::of(Box::new(HttpSource::new(SourceId::new("web"), options)), "http", state)
+    }
+
+    /// Of any source.
+    pub(crate) fn of(source: Box<dyn PodSource>, kind: &str, state: &Path) -> Self {
+        let id = source.id();
+        let paths = paths(state);
         let described = IntakeSource {
             id: id.clone(),
-            kind: "http".into(),
-            location: url.into(),
+            kind: kind.into(),
+            location: "somewhere".into(),
             history_limit: 3,
             allow: None,
             requirements: Arc::default(),
@@ -66,13 +78,12 @@ impl Pipeline {
         let mut stages = JoinSet::new();
         stages.spawn(intake::run(intake, reports, set));
         stages.spawn(mux::run(task, sets, update));
-        let options = options(url, &paths.source(&id));
-        stages.spawn(Box::new(HttpSource::new(id, options)).run(report, Wishes::none()));
+        stages.spawn(source.run(report, Wishes::none()));
         Self { updates, pods: Default::default(), _stages: stages }
     }
 
     /// Takes operations until all pods have an image, one and the same; returns it.
-    async fn settled(&mut self, count: usize) -> String {
+    pub(crate) async fn settled(&mut self, count: usize) -> String {
         let deadline = Instant::now() + DEADLINE;
         loop {
             let images: BTreeSet<&String> = self.pods.values().collect();
@@ -96,12 +107,13 @@ fn body(tag: &str) -> Answer {
     Answer::Tagged(format!("\"{tag}\""), format!("{}---\n{}", one("web"), one("db")).into_bytes())
 }
 
-/// The new revision, from the first request to operations on pods, in a process that is killed after so many steps of one thread.
-fn killed_after(step: usize, url: &str, state: &Path) -> ExitStatus {
+/// The new revision, from the first request to operations on pods, in a process that is killed after so many steps of one thread. `victim` is the test
+/// that it runs.
+pub(crate) fn killed_after(step: usize, victim: &str, url: &str, state: &Path) -> ExitStatus {
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={STEPS}")]);
     command.args(["-e", &format!("inject={STEPS}:signal=KILL:when={step}"), "--"]).arg(std::env::current_exe().unwrap());
-    command.args(["--exact", "--ignored", "http_crash::the_change_that_is_interrupted", "--test-threads=1"]);
+    command.args(["--exact", "--ignored", victim, "--test-threads=1"]);
     command.env("VICTIM_URL", url).env("VICTIM_STATE", state).stdout(Stdio::null()).stderr(Stdio::null());
     let mut victim = command.spawn().unwrap();
     let deadline = Instant::now() + 2 * DEADLINE;
@@ -139,7 +151,7 @@ async fn a_process_that_is_killed_after_any_step_of_a_change_goes_on_with_one_re
         assert_eq!(Pipeline::start(&url, state.path()).settled(2).await, "i:1");
         server.serve("/m.yaml", body("2"));
         let (victim_url, victim_state) = (url.clone(), state.path().to_owned());
-        let status = tokio::task::spawn_blocking(move || killed_after(step, &victim_url, &victim_state)).await.unwrap();
+        let status = tokio::task::spawn_blocking(move || killed_after(step, VICTIM, &victim_url, &victim_state)).await.unwrap();
         // Without a server: what is on disk.
         let offline = Pipeline::start("http://127.0.0.1:9/m.yaml", state.path()).settled(2).await;
         assert!(["i:1", "i:2"].contains(&offline.as_str()), "after step {step}: {offline}");

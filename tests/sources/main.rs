@@ -15,10 +15,12 @@ mod http_nginx;
 mod http_openpgp;
 mod http_server;
 mod mounts;
+mod oci;
 #[cfg(feature = "openpgp")]
 mod openpgp;
 mod pipeline;
 mod signatures;
 mod single_file;
 mod storm;
+mod support;
 mod webhook;

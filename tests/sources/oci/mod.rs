@@ -1,0 +1,153 @@
+//! Artifacts in registries: Debian's docker-registry, and a server that answers as no registry should.
+
+mod artifact;
+mod crash;
+mod follow;
+mod hostile;
+mod registry;
+#[path = "../../node/support/registry.rs"]
+mod registry_server;
+mod signed;
+#[expect(dead_code, reason = "the tests of images use the rest")]
+#[path = "../../images/signing.rs"]
+mod signing;
+
+use crate::follower::DEADLINE;
+use podstead::artifact::{Artifact, SourceReport, Wishes};
+use podstead::image::{RegistryConfig, Repositories};
+use podstead::pod::SourceId;
+use podstead::source::PodSource;
+use podstead::source::git::ReadLimits;
+use podstead::source::oci::{OciFollow, OciOptions, OciSource};
+use podstead::sys::machine_key::MachineKey;
+use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+#[derive(Debug)]
+struct Nobody;
+
+impl EventRecorder for Nobody {
+    fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}
+}
+
+/// Registries as the daemon reaches them, and a directory for the source's state.
+struct Bench {
+    directory: tempfile::TempDir,
+    repositories: Repositories,
+}
+
+impl Bench {
+    fn new(registry: RegistryConfig) -> Self {
+        Self { directory: tempfile::tempdir().unwrap(), repositories: repositories(registry) }
+    }
+
+    fn state(&self) -> PathBuf {
+        self.directory.path().join("state")
+    }
+
+    /// Options that poll quickly.
+    fn options(&self, url: &str, follow: OciFollow) -> OciOptions {
+        options(&self.repositories, url, follow, &self.state())
+    }
+}
+
+fn repositories(registry: RegistryConfig) -> Repositories {
+    Repositories::new(&[registry], Arc::new(Nobody))
+}
+
+fn options(repositories: &Repositories, url: &str, follow: OciFollow, state: &Path) -> OciOptions {
+    OciOptions {
+        repositories: repositories.clone(),
+        url: url.parse().unwrap(),
+        follow,
+        path: String::new(),
+        interval: Duration::from_millis(30),
+        timeout: DEADLINE,
+        limits: ReadLimits::default(),
+        keys: Vec::new(),
+        allow_rollback: false,
+        state: state.to_owned(),
+        machine_key: MachineKey::new([7; 32]),
+    }
+}
+
+fn tag(name: &str) -> OciFollow {
+    OciFollow::Tag(name.to_owned())
+}
+
+fn versions(range: &str) -> OciFollow {
+    OciFollow::Semver(range.parse().unwrap())
+}
+
+/// What a source reports, until it is dropped.
+struct Following {
+    reports: mpsc::Receiver<(SourceId, SourceReport)>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Following {
+    fn start(options: OciOptions) -> Self {
+        let (sender, reports) = mpsc::channel(1);
+        let source = Box::new(OciSource::new(SourceId::new("fleet"), options));
+        Self { reports, task: tokio::spawn(source.run(sender, Wishes::none())) }
+    }
+
+    async fn next(&mut self) -> SourceReport {
+        tokio::time::timeout(DEADLINE, self.reports.recv()).await.expect("no report in time").unwrap().1
+    }
+
+    async fn artifact(&mut self) -> Artifact {
+        match self.next().await {
+            SourceReport::Artifact(artifact) => artifact,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits for a failure with this text. While a registry deletes a manifest, its tags lead nowhere for a moment.
+    async fn failure_with(&mut self, text: &str) {
+        let deadline = std::time::Instant::now() + DEADLINE;
+        let mut told = String::new();
+        while !told.contains(text) {
+            assert!(std::time::Instant::now() < deadline, "not {text:?}, but {told:?}");
+            told = self.failure().await;
+        }
+    }
+
+    async fn failure(&mut self) -> String {
+        match self.next().await {
+            SourceReport::Failed(reason) => reason,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + DEADLINE;
+    while !condition() {
+        assert!(std::time::Instant::now() < deadline, "waited in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The files of an artifact, those that cannot be read with a `!` before the reason.
+fn files(artifact: &Artifact) -> Vec<(String, String)> {
+    let text = |content: &podstead::artifact::FileContent| match content {
+        Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Err(reason) => format!("! {reason}"),
+    };
+    artifact.files.iter().map(|(name, content)| (name.clone(), text(content))).collect()
+}
+
+fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, content)| ((*name).to_owned(), (*content).to_owned())).collect()
+}
