@@ -58,6 +58,15 @@ impl Site {
     }
 }
 
+/// Ends probers when it goes, also when a test fails: otherwise it would wait for them.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn policies_follow_edits_of_objects_and_labels() {
     let site = Site::start();
@@ -190,6 +199,7 @@ fn policies_hold_while_the_daemon_is_killed() {
     let (is_over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
     let mut random = Random::new();
     std::thread::scope(|scope| {
+        let _end = End(&is_over);
         for (prober, wanted) in &probers {
             let (is_over, asked) = (&is_over, &asked);
             scope.spawn(move || {
@@ -220,7 +230,6 @@ fn policies_hold_while_the_daemon_is_killed() {
             }
             site.host.start_daemon();
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     assert!(asked.load(Ordering::Relaxed) > 20, "{asked:?}");
     site.is_refused("two", &url);
@@ -245,6 +254,7 @@ fn ranges_of_ports_refuse_nothing_they_allow() {
         [32000, 33000].iter().flat_map(|port| urls(*port)).map(|url| Prober::of(&site, "two", &url)).collect();
     let (is_over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
+        let _end = End(&is_over);
         for prober in &probers {
             let (is_over, asked) = (&is_over, &asked);
             scope.spawn(move || {
@@ -279,7 +289,6 @@ fn ranges_of_ports_refuse_nothing_they_allow() {
                 break;
             }
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     assert!(asked.load(Ordering::Relaxed) > 20, "{asked:?}");
 }

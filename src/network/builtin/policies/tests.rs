@@ -111,6 +111,15 @@ fn answer(machine: &Machine, port: u16, text: String) {
 
 const WEB: &str = "podSelector: {matchLabels: {app: web}}";
 
+/// Ends probers when it goes, also when a test fails: otherwise it would wait for them.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// N2, N7, N8, N13: recipes 01, 02, 02a.
 #[test]
 fn policies_deny_and_allow_by_label() {
@@ -376,6 +385,7 @@ fn table_that_stands_in_alone_denies_until_the_next() {
     let (is_over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
     let client = Machine(host.pod(2).0.try_clone().unwrap());
     std::thread::scope(|scope| {
+        let _end = End(&is_over);
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 let met = client.get(&format!("{}:8080", address(1))).map(drop);
@@ -396,7 +406,6 @@ fn table_that_stands_in_alone_denies_until_the_next() {
         let Host { machine, rules, .. } = &mut host;
         machine.within(|| rules.make().unwrap());
         is_met(5);
-        is_over.store(true, Ordering::Relaxed);
     });
     let tables = host.machine.run("nft list tables");
     assert!(!tables.contains("podstead_standby") && tables.contains("inet podstead"), "{tables}");
@@ -414,6 +423,7 @@ fn changes_open_and_close_nothing_else() {
     let (is_over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
     let others = [Machine(host.pod(2).0.try_clone().unwrap()), Machine(host.pod(3).0.try_clone().unwrap())];
     std::thread::scope(|scope| {
+        let _end = End(&is_over);
         for (prober, wanted) in others.iter().zip([REFUSED, Ok(())]) {
             let (is_over, asked) = (&is_over, &asked);
             scope.spawn(move || {
@@ -448,7 +458,6 @@ fn changes_open_and_close_nothing_else() {
                 break;
             }
         }
-        is_over.store(true, Ordering::Relaxed);
     });
 }
 
@@ -486,6 +495,7 @@ fn refuses_nothing_of_a_new_table(rule: &str) {
     let (is_over, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
     let client = Machine(host.pod(2).0.try_clone().unwrap());
     std::thread::scope(|scope| {
+        let _end = End(&is_over);
         let (over, count) = (&is_over, &asked);
         scope.spawn(move || {
             while !over.load(Ordering::Relaxed) {
@@ -504,6 +514,5 @@ fn refuses_nothing_of_a_new_table(rule: &str) {
                 break;
             }
         }
-        is_over.store(true, Ordering::Relaxed);
     });
 }
