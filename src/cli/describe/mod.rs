@@ -260,7 +260,8 @@ async fn run_service(client: &Client, name: &str, namespace: Option<&str>, color
 async fn run_network_policy(client: &Client, name: &str, namespace: Option<&str>) -> anyhow::Result<()> {
     let policy = workloads::find_object(client, ObjectType::NetworkPolicy, name, namespace).await?;
     let selected = network_policy::selected(client, &policy).await?;
-    let text = network_policy::describe(&policy, &selected);
+    let denied = network_policy::denied(client, &policy, &selected).await?;
+    let text = network_policy::describe(&policy, &selected, &denied);
     Ok(io::stdout().lock().write_all(fold(&text, terminal_width()).as_bytes())?)
 }
 

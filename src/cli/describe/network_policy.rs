@@ -2,7 +2,7 @@
 
 use super::writer::Description;
 use super::{own_annotations, service};
-use crate::client::{Client, ClientError};
+use crate::client::{Client, ClientError, Target};
 use crate::object_type::ObjectType;
 use crate::pods::{self, ServedList, name_of, namespace_of};
 use crate::workloads::{annotation, metadata};
@@ -17,6 +17,11 @@ use podstead_api::published::SOURCE_ANNOTATION;
 use podstead_api::show::selector_text;
 use podstead_policy::selector::{Labels, Selector};
 use serde_json::{Value, json};
+
+/// Path of the daemon's metrics.
+const METRICS: &str = "/metrics";
+/// The metric with denied packets, by pod and direction.
+const DENIED_PACKETS: &str = "podstead_network_policy_denied_packets_total";
 
 /// NetworkPolicies of a namespace. None where the daemon is older than they are.
 async fn list(client: &Client, namespace: &str) -> Result<Vec<Value>, ClientError> {
@@ -38,6 +43,39 @@ pub(super) async fn selecting(client: &Client, pod: &Pod) -> Result<Vec<String>,
 pub(super) async fn selected(client: &Client, policy: &Value) -> Result<Vec<String>, ClientError> {
     let pods = pods::list(client, Some(metadata(policy, "namespace"))).await?;
     Ok(pods.iter().filter(|pod| selects(policy, pod)).map(|pod| name_of(pod).to_owned()).collect())
+}
+
+/// Packets that were denied to and from the selected pods, in the directions that the policy closes: a line for each. Nothing where the daemon or the
+/// user's role has no metrics.
+pub(super) async fn denied(client: &Client, policy: &Value, selected: &[String]) -> Result<Vec<String>, ClientError> {
+    if selected.is_empty() {
+        return Ok(Vec::new());
+    }
+    match client.get_whole(Target::new(METRICS, &[])).await {
+        Ok(metrics) => {
+            let text = String::from_utf8_lossy(metrics.body());
+            Ok(denied_lines(&text, metadata(policy, "namespace"), selected, &directions(&typed(policy))))
+        }
+        Err(ClientError::Refused { code: 403 | 404, .. }) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The same, from metrics (pure). They have samples of pods that were denied something.
+fn denied_lines(metrics: &str, namespace: &str, pods: &[String], directions: &[&str]) -> Vec<String> {
+    let samples: Vec<&str> = metrics.lines().filter(|line| line.starts_with(DENIED_PACKETS)).collect();
+    let mut lines = Vec::new();
+    for pod in pods {
+        for direction in directions {
+            let has = |line: &&str, label: &str, value: &str| line.contains(&format!("{label}=\"{value}\""));
+            let direction = direction.to_lowercase();
+            let is_this =
+                |line: &&&str| has(line, "namespace", namespace) && has(line, "pod", pod) && has(line, "direction", &direction);
+            let packets = samples.iter().find(is_this).and_then(|line| line.rsplit(' ').next());
+            lines.extend(packets.map(|packets| format!("{pod}: {packets} ({direction})")));
+        }
+    }
+    lines
 }
 
 /// Reports whether a policy of the pod's namespace selects it. Policies do not apply to pods on the host's network.
@@ -66,7 +104,7 @@ fn directions(spec: &NetworkPolicySpec) -> Vec<&str> {
 }
 
 /// Everything but the events, in the words of kubectl.
-pub(super) fn describe(policy: &Value, selected: &[String]) -> String {
+pub(super) fn describe(policy: &Value, selected: &[String], denied: &[String]) -> String {
     let mut text = Description::default();
     service::identity(&mut text, policy, &own_annotations());
     if let Some(source) = annotation(policy, ONLY_PODS_OF_ANNOTATION) {
@@ -93,6 +131,10 @@ pub(super) fn describe(policy: &Value, selected: &[String]) -> String {
         text.field("Not affecting", "egress traffic");
     }
     text.field("Policy Types", &directions.join(", "));
+    if !denied.is_empty() {
+        // A packet is denied by all policies that select the pod: none of them allows it.
+        text.field("Denied Packets", &denied.join("\n"));
+    }
     text.finish()
 }
 
@@ -187,7 +229,27 @@ mod tests {
 
     #[test]
     fn policy_is_described() {
-        insta::assert_snapshot!(describe(&policy(), &["web-edge".to_owned()]));
+        insta::assert_snapshot!(describe(&policy(), &["web-edge".to_owned()], &["web-edge: 12 (ingress)".to_owned()]));
+    }
+
+    #[test]
+    fn denied_packets_are_those_of_selected_pods() {
+        let sample = |namespace: &str, pod: &str, direction: &str, packets: u32| {
+            format!("{DENIED_PACKETS}{{namespace=\"{namespace}\",pod=\"{pod}\",direction=\"{direction}\"}} {packets}\n")
+        };
+        let metrics = [
+            format!("# TYPE {DENIED_PACKETS} counter\n"),
+            sample("shop", "web-edge", "ingress", 12),
+            sample("shop", "web-edge", "egress", 3),
+            sample("shop", "web", "ingress", 7),
+            sample("other", "db-edge", "ingress", 9),
+        ]
+        .concat();
+        let pods = ["web-edge", "db-edge"].map(str::to_owned);
+        assert_eq!(denied_lines(&metrics, "shop", &pods, &["Ingress"]), ["web-edge: 12 (ingress)"]);
+        let both = denied_lines(&metrics, "shop", &pods, &["Ingress", "Egress"]);
+        assert_eq!(both, ["web-edge: 12 (ingress)", "web-edge: 3 (egress)"]);
+        assert_eq!(denied_lines("", "shop", &pods, &["Ingress"]), [""; 0]);
     }
 
     #[test]
