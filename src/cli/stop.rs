@@ -109,6 +109,7 @@ async fn disconnect(config: &Config) -> Vec<String> {
         config: config.network.clone(),
         events,
         names: None,
+        builtin: None,
         policies: Arc::new(NoPolicies::default()),
         pokes,
     };

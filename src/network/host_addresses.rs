@@ -4,6 +4,7 @@ use super::builtin::GATEWAY_V6;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 use nix::sys::socket::SockaddrStorage;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -29,6 +30,12 @@ pub fn reachable_ips() -> io::Result<Vec<IpAddr>> {
 /// All addresses that are assigned to this host, of any scope.
 pub(super) fn assigned_ips() -> io::Result<Vec<IpAddr>> {
     Ok(getifaddrs()?.filter_map(|entry| ip_of(&entry.address?)).collect())
+}
+
+/// Interfaces of this host, by the addresses that are assigned to them.
+pub(super) fn assigned_to() -> io::Result<BTreeMap<IpAddr, String>> {
+    let assigned = getifaddrs()?.filter_map(|entry| Some((ip_of(&entry.address?)?, entry.interface_name)));
+    Ok(assigned.collect())
 }
 
 fn ip_of(address: &SockaddrStorage) -> Option<IpAddr> {

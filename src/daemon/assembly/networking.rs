@@ -92,22 +92,24 @@ async fn open_network(
     pokes: mpsc::UnboundedSender<PodUid>,
     policies: Arc<dyn PolicySource>,
 ) -> (CniNetwork, Option<BuiltinNetwork>) {
-    let plugins = CniLinks {
-        paths: config.paths.clone(),
-        config: config.network.clone(),
-        events: events.clone(),
-        names: dns.of_plugins(),
-        policies: policies.clone(),
-        pokes: pokes.clone(),
-    };
     let (base, builtin): (Arc<dyn PodNetwork>, _) = match config.network.kind {
         NetworkKind::Cni | NetworkKind::None => (Arc::new(HostOrLoopback), None),
         NetworkKind::Builtin => {
             let (paths, config, dns_port) = (config.paths.clone(), config.network.clone(), dns.port());
+            let (events, pokes, policies) = (events.clone(), pokes.clone(), policies.clone());
             let links = NetworkLinks { paths, config, events, dns_port, pokes, policies };
             let builtin = BuiltinNetwork::open(links).await;
             (Arc::new(builtin.clone()), Some(builtin))
         }
+    };
+    let plugins = CniLinks {
+        paths: config.paths.clone(),
+        config: config.network.clone(),
+        events,
+        names: dns.of_plugins(),
+        builtin: builtin.clone(),
+        policies,
+        pokes,
     };
     (CniNetwork::open(plugins, base).await, builtin)
 }

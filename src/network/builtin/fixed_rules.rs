@@ -10,7 +10,7 @@ use podstead_sys::netlink::nftables::{Batch, Hook, IPV4, IPV6};
 
 /// Adds all of them. `pod` is the group of interfaces of pods; the sets are there already.
 pub(super) fn add_all(batch: &mut Batch<'_>, pod: &[u8], parts: Whole<'_>) {
-    let Whole { switches, services, policies } = parts;
+    let Whole { switches, services, policies, guests: _ } = parts;
     add_chains(batch);
     if let Some(port) = switches.dns_port {
         add_guard_of_resolver(batch, pod, port);

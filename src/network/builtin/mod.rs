@@ -17,6 +17,7 @@ mod durability;
 mod firewalld;
 mod firewalls;
 mod fixed_rules;
+mod guests;
 mod host;
 mod lease;
 mod leave;
@@ -43,6 +44,7 @@ mod tracked;
 mod uplink;
 mod watch;
 
+pub(super) use guests::Guest;
 pub use leave::{LeaveError, leave};
 pub(super) use names::{GATEWAY_V4, GATEWAY_V6, RESOLVER_ON_HOST};
 pub use policies::policing::PoliceError;
@@ -140,6 +142,16 @@ impl BuiltinNetwork {
     pub async fn police(&self) -> Result<(), PoliceError> {
         let shared = Arc::clone(&self.shared);
         tokio::task::spawn_blocking(move || shared.police(true)).await.map_err(|_| PoliceError::Interrupted)?
+    }
+
+    /// Has these pods, and no others that plugins connected, reach addresses of Services. Blocks.
+    pub(super) fn admit(&self, guests: BTreeSet<Guest>) -> Result<(), NetlinkError> {
+        self.shared.rules().admit(guests)
+    }
+
+    /// Returns true if there are Services.
+    pub(super) fn has_services(&self) -> bool {
+        !self.shared.rules().service_ranges().is_empty()
     }
 
     /// Packets that NetworkPolicies denied, by pod and direction, since the table of packet rules was made.

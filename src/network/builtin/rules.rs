@@ -1,5 +1,6 @@
 //! Keeps the packet rules in the kernel up to date.
 
+use super::guests::{self, Guest};
 use super::names::Names;
 use super::policies::{self, PolicyRules};
 use super::record::ThrownSwitches;
@@ -41,6 +42,8 @@ pub(super) struct Rules {
     pods: PodsRules,
     services: ServiceRules,
     policies: PolicyRules,
+    /// Pods that plugins connected.
+    guests: BTreeSet<Guest>,
     /// Chains of Services that the table has: those that were ever needed since it was made.
     chains: BTreeSet<Chain>,
     /// Services are those that an earlier daemon left in the table.
@@ -60,6 +63,7 @@ impl Rules {
             pods: PodsRules::new(),
             services: ServiceRules::default(),
             policies: PolicyRules::default(),
+            guests: BTreeSet::new(),
             chains: BTreeSet::new(),
             are_recovered: false,
             is_begun: false,
@@ -99,6 +103,12 @@ impl Rules {
         self.switches = Switches { sees_listeners: true, ..switches };
         self.pods = pods;
         self.is_begun = true;
+        if self.guests.is_empty() {
+            self.guests = guests::read(&self.names).unwrap_or_else(|error| {
+                tracing::warn!(error = %error_chain(&error), "pods that CNI plugins connect may not reach Services for a moment");
+                BTreeSet::new()
+            });
+        }
         self.make()
     }
 
@@ -194,7 +204,7 @@ impl Rules {
     }
 
     fn parts(&self) -> Whole<'_> {
-        Whole { switches: self.switches, services: &self.services, policies: &self.policies }
+        Whole { switches: self.switches, services: &self.services, policies: &self.policies, guests: &self.guests }
     }
 
     /// Makes a table with all rules; on a kernel without nft_socket without those that need it.
@@ -317,6 +327,18 @@ impl Rules {
         self.make().map(|()| true).inspect_err(|_| self.policies = before)
     }
 
+    /// Has these pods that plugins connected reach Services, and no others.
+    pub(super) fn admit(&mut self, guests: BTreeSet<Guest>) -> Result<(), NetlinkError> {
+        let before = std::mem::replace(&mut self.guests, guests);
+        if before == self.guests || !self.is_begun {
+            return Ok(());
+        }
+        if self.is_made && self.commit(&ruleset::change_guests(&self.names, &before, &self.guests)).is_ok() {
+            return Ok(());
+        }
+        self.make()
+    }
+
     /// Ends bonds to endpoints that are gone. Without success they expire, as their clients do not reach anybody.
     fn end_bonds(&mut self, before: &Frontends) {
         let Some(socket) = &mut self.socket else { return };
@@ -347,8 +369,8 @@ impl Rules {
             self.commit(&ruleset::nothing(names))?;
         }
         if guards.guards_ipv4 || guards.guards_ipv6 {
-            let (services, policies) = (&ServiceRules::default(), &PolicyRules::default());
-            let parts = Whole { switches: guards, services, policies };
+            let (services, policies, guests) = (&ServiceRules::default(), &PolicyRules::default(), &BTreeSet::new());
+            let parts = Whole { switches: guards, services, policies, guests };
             self.commit(&ruleset::whole(&self.names, parts, std::iter::empty()))?;
         }
         Ok(())

@@ -2,14 +2,17 @@
 //!
 //! A pod that comes or goes changes elements of sets, whatever the number of pods; no rule is about one pod.
 
+use super::guests::Guest;
 use super::lease::Lease;
 use super::names::{Names, macs, name_bytes};
 use super::sets::{Elements, FAMILIES, PodRules, Port, VIRTUAL, Whole};
-use super::{bridged, fixed_rules};
+use super::{bridged, fixed_rules, guests};
+use podstead_service::range;
 use podstead_settings::NetworkMode;
 use podstead_sys::netlink::Request;
 use podstead_sys::netlink::nftables::{BRIDGE, Batch, Element, INET, SetSpec};
 use podstead_sys::netlink::rtnetlink::octets;
+use std::collections::BTreeSet;
 
 const VIRTUAL_KINDS: [&str; 6] = ["bridge", "veth", "tun", "wireguard", "vxlan", "vrf"];
 
@@ -67,6 +70,16 @@ fn replace(batch: &mut Batch<'_>, before: &Elements, after: &Elements) {
     for (set, list) in without(after, before) {
         batch.add_elements(set, &list);
     }
+}
+
+/// A transaction that replaces pods that plugins connected by others.
+pub(super) fn change_guests(names: &Names, before: &BTreeSet<Guest>, after: &BTreeSet<Guest>) -> Request {
+    let mut batch = Batch::new(&names.table);
+    for family in range::Family::ALL {
+        batch.delete_elements(guests::set(family).name, &guests::elements(before.difference(after), family));
+        batch.add_elements(guests::set(family).name, &guests::elements(after.difference(before), family));
+    }
+    batch.end()
 }
 
 /// A transaction that removes the table of the bridge.
@@ -135,6 +148,10 @@ fn add_sets<'a>(batch: &mut Batch<'_>, names: &Names, parts: Whole<'_>, pods: im
     }
     for (set, list) in &all {
         batch.add_elements(set, list);
+    }
+    for family in range::Family::ALL {
+        batch.add_set(guests::set(family));
+        batch.add_elements(guests::set(family).name, &guests::elements(parts.guests, family));
     }
     parts.services.add_maps(batch);
     parts.policies.add_sets(batch, &names.group.to_ne_bytes());
@@ -237,8 +254,8 @@ mod tests {
                 ..pod(1, &[(None, 1), (Some("192.0.2.1"), 2)])
             })
             .collect();
-        let (services, policies) = (&ServiceRules::default(), &PolicyRules::default());
-        let parts = Whole { switches: Switches::default(), services, policies };
+        let (services, policies, guests) = (&ServiceRules::default(), &PolicyRules::default(), &BTreeSet::new());
+        let parts = Whole { switches: Switches::default(), services, policies, guests };
         let request = whole(&Names::new(None), parts, pods.iter());
         assert!(!request.is_too_long());
         let none = whole(&Names::new(None), parts, std::iter::empty());

@@ -1,5 +1,6 @@
 //! Sets and maps of the packet rules, and data of pods that become elements of them. **Pure**.
 
+use super::guests::Guest;
 use super::names::{GATEWAY_V4, GATEWAY_V6};
 use super::policies::PolicyRules;
 use super::services::ServiceRules;
@@ -8,7 +9,7 @@ use podstead_pod::host_ports::HostPort;
 use podstead_sys::netlink::expressions::{Field, IPV4_DESTINATION, IPV4_SOURCE, IPV6_DESTINATION, IPV6_SOURCE};
 use podstead_sys::netlink::nftables::{Datatype, Element, IPV4, IPV6, SetSpec};
 use podstead_sys::netlink::rtnetlink::Mac;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Data of a pod for the rules.
@@ -109,6 +110,8 @@ pub(super) struct Whole<'a> {
     pub(super) services: &'a ServiceRules,
     /// NetworkPolicies.
     pub(super) policies: &'a PolicyRules,
+    /// Pods that plugins connected.
+    pub(super) guests: &'a BTreeSet<Guest>,
 }
 
 /// The rules of all pods, as they shall be in the kernel.

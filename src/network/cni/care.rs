@@ -55,6 +55,9 @@ pub(super) fn begin(shared: &Arc<Shared>) {
             shared.collect_garbage().await;
         }
         shared.check_all().await;
+        // Services may have come since a pod was connected.
+        let telling = Arc::clone(&shared);
+        tokio::task::spawn_blocking(move || telling.tell_unreached()).await.ok();
         shared.care.is_busy.store(false, Ordering::Release);
     });
 }

@@ -143,6 +143,8 @@ impl Shared {
                 true => drop(records.remove(&owner)),
                 false => drop(records.insert(owner, record)),
             }
+            drop(records);
+            shared.admit_guests();
             Ok::<(), RecordError>(())
         });
         match written.await {
@@ -191,6 +193,8 @@ impl Shared {
         }
         self.lead(connection).await?;
         self.find_resolver(uid, &connection.name, netns).await?;
+        let telling = Arc::clone(self);
+        tokio::task::spawn_blocking(move || telling.tell_unreached()).await.ok();
         let Contents { first_ips, .. } = contents;
         let record = lock(&self.records).get(uid).cloned().unwrap_or_else(|| PodRecord::new(connection.name.clone()));
         Ok(self.status(&record, base.as_ref(), &first_ips))

@@ -23,6 +23,7 @@ mod plan;
 mod ports;
 mod record;
 mod routes;
+mod services;
 mod shared;
 mod spec;
 mod status;
@@ -79,6 +80,7 @@ impl CniNetwork {
             watch: Watch::default(),
             care: Care::default(),
             told: Mutex::default(),
+            admitting: Mutex::default(),
         });
         let recovering = Arc::clone(&shared);
         // A panic in there comes from reading records: pods are reconnected, or their interfaces are found in their namespaces.
@@ -236,6 +238,7 @@ impl Shared {
                     record.resolver.map(|resolver| self.is_answered_at(resolver));
                 }
                 lock(&self.records).extend(found);
+                self.admit_guests();
             }
             Err(error) => {
                 tracing::error!(error = %error_chain(&error), "cannot read the records of CNI attachments");

@@ -123,7 +123,7 @@ fn ask(netns: &Path, resolver: IpAddr) -> io::Result<()> {
 }
 
 /// The attachment of the pod's first interface.
-fn first(attachments: &[Attachment]) -> Option<&Attachment> {
+pub(super) fn first(attachments: &[Attachment]) -> Option<&Attachment> {
     attachments.iter().find(|attachment| attachment.is_primary())
 }
 

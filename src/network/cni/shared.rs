@@ -6,7 +6,7 @@ use super::exec::Plugins;
 use super::names::Names;
 use super::record::PodRecord;
 use super::watch::Watch;
-use crate::{NameService, PolicySource};
+use crate::{BuiltinNetwork, NameService, PolicySource};
 use podstead_pod::PodUid;
 use podstead_runtime::NetworkError;
 use podstead_settings::NetworkConfig;
@@ -35,6 +35,8 @@ pub struct CniLinks {
     pub events: Arc<dyn EventRecorder>,
     /// DNS for pods that plugins connected; `None` where they use the host's name servers.
     pub names: Option<Arc<dyn NameService>>,
+    /// podstead's own network, whose packet rules serve Services; `None` where there is none.
+    pub builtin: Option<BuiltinNetwork>,
     /// NetworkPolicies of all sources.
     pub policies: Arc<dyn PolicySource>,
     /// Pods that want a turn. Unbounded: at most one entry per end of the work on a pod, and per change of the configuration and pod.
@@ -79,6 +81,8 @@ pub(in super::super) struct Shared {
     pub(super) watch: Watch,
     pub(super) care: Care,
     pub(super) told: Mutex<BTreeSet<String>>,
+    /// Held while packet rules learn which pods reach Services.
+    pub(super) admitting: Mutex<()>,
 }
 
 pub(super) fn failed(uid: &PodUid, error: &(dyn Error + 'static)) -> NetworkError {

@@ -90,6 +90,12 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("pod", "NetworkLeftBehind", "Warning", "a CNI plugin could not remove the network of the pod"),
     ("pod, host", "NetworkRecordLost", "Warning", "the record of a pod's network cannot be read"),
     ("pod, host", "NetworkNotReady", "Warning", "pods cannot be connected to the network; podstead retries"),
+    (
+        "pod",
+        "ServicesNotReached",
+        "Warning",
+        "CNI plugins connect the pod to a network whose router is not this host: addresses of Services lead nowhere from it",
+    ),
     ("pod", "NetworkPolicyIgnored", "Warning", "a NetworkPolicy selects the pod, which uses the host network"),
     (
         "pod",

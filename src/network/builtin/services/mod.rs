@@ -103,6 +103,7 @@ impl ServiceRules {
     pub(super) fn add_address_rules(&self, batch: &mut Batch<'_>, pod: &[u8]) {
         if !self.ranges.is_empty() {
             table::add_address_rules(batch, pod);
+            table::add_guest_rules(batch);
             table::add_unserved(batch, pod, self.ranges);
         }
     }

@@ -1,5 +1,6 @@
 //! Maps, chains and fixed rules. **Pure**.
 
+use super::super::guests;
 use super::ServiceRanges;
 use super::elements::name;
 use podstead_service::frontends::Chain;
@@ -17,6 +18,8 @@ use std::net::{IpAddr, Ipv6Addr};
 pub(in super::super) const BASE_CHAINS: usize = 2;
 /// Clients that are bound to an endpoint, in each family. When there are more, the others are not bound.
 const MOST_BONDS: u32 = 65_535;
+/// Registers of the name of an interface.
+const NAME_WORDS: u32 = 4;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
@@ -206,6 +209,26 @@ pub(super) fn add_address_rules(batch: &mut Batch<'_>, pod: &[u8]) {
     }
 }
 
+/// What pods that plugins connected send to addresses of Services.
+pub(super) fn add_guest_rules(batch: &mut Batch<'_>) {
+    for family in Family::ALL {
+        let Ends { number, destination, words, .. } = ends(family);
+        batch.add_rule("incoming", |rule| {
+            rule.is(Meta::Family, &[number]);
+            is_of_guest(rule, family);
+            load_socket(rule, destination, words);
+            rule.look_up_verdict(&name("services", family), REGISTER);
+        });
+    }
+}
+
+/// Matches what comes from a pod that plugins connected.
+fn is_of_guest(rule: &mut Rule<'_, '_>, family: Family) {
+    rule.load(Meta::InputName, REGISTER);
+    rule.load_field(ends(family).source, REGISTER + NAME_WORDS);
+    rule.is_in(guests::set(family).name, REGISTER);
+}
+
 /// What anybody sends to addresses of the host that only some Services answer at. Pods and the host were led before.
 pub(super) fn add_host_address_rules(batch: &mut Batch<'_>) {
     for family in Family::ALL {
@@ -241,7 +264,7 @@ pub(super) fn add_node_port_rules(batch: &mut Batch<'_>) {
 /// of what goes elsewhere (S16).
 pub(super) fn add_outgoing_rules(batch: &mut Batch<'_>) {
     for family in Family::ALL {
-        let Ends { number, destination, original, words, .. } = ends(family);
+        let Ends { number, source, destination, original, words, .. } = ends(family);
         for protocol in [TCP, UDP].into_iter().filter(|_| has_bonds(family)) {
             batch.add_rule("outgoing", |rule| {
                 rule.has_status(DESTINATION_NAT);
@@ -268,6 +291,15 @@ pub(super) fn add_outgoing_rules(batch: &mut Batch<'_>) {
             rule.is_in(&name("elsewhere", family), REGISTER);
             rule.masquerade();
         });
+        // From one pod of a bridge of plugins to another one: the answer would go there at once, not through the host that has rewritten the destination.
+        batch.add_rule("outgoing", |rule| {
+            rule.has_status(DESTINATION_NAT);
+            rule.is(Meta::Family, &[number]);
+            rule.load(Meta::OutputName, REGISTER);
+            rule.load_field(source, REGISTER + NAME_WORDS);
+            rule.is_in(guests::set(family).name, REGISTER);
+            rule.masquerade();
+        });
     }
 }
 
@@ -288,16 +320,24 @@ pub(super) fn add_unserved(batch: &mut Batch<'_>, pod: &[u8], ranges: ServiceRan
     batch.add_base_chain("unserved_own", "filter", Hook::Output, 0);
     for range in ranges.iter() {
         let Ends { number, destination, .. } = ends(range.family());
+        let is_in_range = |rule: &mut Rule<'_, '_>| {
+            rule.is(Meta::Family, &[number]);
+            rule.field_is_masked(destination, &mask(range), &octets(range.first()));
+        };
         for chain in ["unserved", "unserved_own"] {
             batch.add_rule(chain, |rule| {
                 if chain == "unserved" {
                     rule.is(Meta::InputGroup, pod);
                 }
-                rule.is(Meta::Family, &[number]);
-                rule.field_is_masked(destination, &mask(range), &octets(range.first()));
+                is_in_range(rule);
                 rule.verdict(Verdict::Goto("refuse"));
             });
         }
+        batch.add_rule("unserved", |rule| {
+            is_in_range(rule);
+            is_of_guest(rule, range.family());
+            rule.verdict(Verdict::Goto("refuse"));
+        });
     }
 }
 

@@ -83,7 +83,7 @@ pub enum TraceError {
     Records(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// No pod of podstead's own network has the name.
     #[error(
-        "pod {0} has no address of podstead's own network: it does not exist, or it is on the host's network or one of CNI plugins. NetworkPolicies are not enforced for such a pod; if plugins connect it, it reaches Services by NodePorts only"
+        "pod {0} has no address of podstead's own network: it does not exist, or it is on the host's network or one of CNI plugins. NetworkPolicies are not enforced for such a pod; if plugins connect it, it reaches addresses of Services where this host is its router, and NodePorts otherwise"
     )]
     NoPod(ObjectName),
     /// Neither a Service nor a pod has the name.
