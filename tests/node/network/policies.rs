@@ -44,7 +44,7 @@ impl Site {
     }
 
     /// Waits until the machine outside gets no answer.
-    fn is_dropped_outside(&self, url: &str) {
+    pub(super) fn is_dropped_outside(&self, url: &str) {
         eventually(&format!("{url} to be closed"), || match self.outside.get(url) {
             Ok(text) => Err(text),
             Err(error) => {
@@ -88,6 +88,8 @@ fn policies_follow_edits_of_objects_and_labels() {
         site.pod_gets("three", url, "I am one");
         site.machine.gets(url, "I am one");
     }
+    let described = site.host.cli_ok(&["describe", "networkpolicy", "friends"]);
+    assert!(described.lines().any(|line| line.starts_with("Denied Packets:") && line.contains("one-edge-1: ")), "{described}");
     let config = site.host.path("config.yaml").display().to_string();
     let out = site.host.cli(&["--config", &config, "network", "trace", "two", "one:80"]);
     let said = String::from_utf8_lossy(&out.stdout).into_owned();

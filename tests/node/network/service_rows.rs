@@ -10,7 +10,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 /// A program that ends with this.
-struct Program(Child);
+pub(super) struct Program(Child);
 
 impl Drop for Program {
     fn drop(&mut self) {
@@ -20,7 +20,7 @@ impl Drop for Program {
 }
 
 /// A command in the network of a pod's container.
-fn in_pod(site: &Site, pod: &str, arguments: &[&str]) -> std::process::Command {
+pub(super) fn in_pod(site: &Site, pod: &str, arguments: &[&str]) -> std::process::Command {
     let pid = site.host.container_pid(&site.host.wait_running(pod), "main").to_string();
     let mut command = std::process::Command::new("nsenter");
     command.args(["-t", &pid, "-n"]).args(arguments).stdin(Stdio::null());
@@ -28,7 +28,7 @@ fn in_pod(site: &Site, pod: &str, arguments: &[&str]) -> std::process::Command {
 }
 
 /// A server of UDP in a pod, which answers with the pod's name over both families.
-fn datagram_server(site: &Site, pod: &str) -> Program {
+pub(super) fn datagram_server(site: &Site, pod: &str) -> Program {
     let server = format!(
         "import socket\ns = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)\ns.bind(('::', 5353))\nwhile True: s.sendto(b'I am {pod}', s.recvfrom(100)[1])\n"
     );
@@ -36,7 +36,7 @@ fn datagram_server(site: &Site, pod: &str) -> Program {
 }
 
 /// A client of UDP that keeps its port, and what it hears.
-fn chatter(mut command: std::process::Command) -> (Program, Receiver<String>) {
+pub(super) fn chatter(mut command: std::process::Command) -> (Program, Receiver<String>) {
     let mut client = command.stdout(Stdio::piped()).spawn().unwrap();
     let (sender, answers) = std::sync::mpsc::channel();
     let lines = BufReader::new(client.stdout.take().unwrap()).lines();
@@ -45,13 +45,13 @@ fn chatter(mut command: std::process::Command) -> (Program, Receiver<String>) {
 }
 
 /// Sends to an address and port from one socket until it is ended. A refusal is no end.
-const CHATTER: &str = "import socket,sys,time\ns = socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)\n\
+pub(super) const CHATTER: &str = "import socket,sys,time\ns = socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)\n\
                        s.bind(('', 0))\ns.settimeout(0.2)\n\
                        while True:\n  \
                        try: s.sendto(b'hello', (sys.argv[1], int(sys.argv[2]))); print(s.recvfrom(100)[0].decode(), flush=True); time.sleep(0.02)\n  \
                        except OSError: time.sleep(0.02)\n";
 
-fn hears(answers: &Receiver<String>, expected: &str) {
+pub(super) fn hears(answers: &Receiver<String>, expected: &str) {
     // Answers of the endpoint before may wait to be read.
     let end = Instant::now() + Duration::from_secs(60);
     let mut heard = std::iter::from_fn(|| answers.recv_timeout(end.saturating_duration_since(Instant::now())).ok());

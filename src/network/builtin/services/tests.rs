@@ -248,6 +248,34 @@ fn other_clients_keep_their_endpoint() {
     }
 }
 
+/// S20: a bond lasts from the last connection on, and the next choice is a new one.
+#[test]
+fn bond_ends_some_time_after_the_last_connection() {
+    const TIMEOUT: Duration = Duration::from_secs(2);
+    let mut host = Host::with_pods(4);
+    host.answer(8080);
+    let timeout = "sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 2}}";
+    host.serve(&[service(&format!("clusterIP: {WEB}, {timeout}, ports: [{{port: 80, targetPort: 8080}}]"))], &[1, 2, 3]);
+    let ask = |host: &Host| number(&host.pod(4).get(&format!("{WEB}:80")).unwrap());
+    let bound = ask(&host);
+    let begin = std::time::Instant::now();
+    while begin.elapsed() < TIMEOUT * 2 {
+        assert_eq!(ask(&host), bound, "each connection renews it");
+    }
+    let expires = |host: &Host| {
+        let begin = std::time::Instant::now();
+        while host.machine.run("nft list map inet podstead affinity4").contains("expires") {
+            assert!(begin.elapsed() < PATIENCE, "the bond does not end");
+        }
+    };
+    // Another one of three: that 30 choices are the same happens once in 100 million million runs.
+    let another = (0..30).any(|_| {
+        expires(&host);
+        ask(&host) != bound
+    });
+    assert!(another, "always {bound}");
+}
+
 /// S10, S21.
 #[test]
 fn node_port_answers_on_addresses_of_the_host() {
