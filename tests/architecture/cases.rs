@@ -1,55 +1,90 @@
-//! The page of cases for workloads: each case names tests that exist, and each case that the code cites is on the page.
+//! The pages of cases: each case names tests that exist, and each case that the code of workloads cites is on its page.
 
 use super::source_tree::source_files;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-const PAGE: &str = "docs/contributing/workload-tests.md";
-/// Letters that follow the T of an id, and the number of cases.
-const CASES: [(char, usize); 7] = [('D', 19), ('R', 3), ('S', 14), ('N', 5), ('J', 19), ('C', 12), ('X', 3)];
+/// A page of cases, and the letters of its ids with the number of cases of each.
+struct Page {
+    path: &'static str,
+    cases: &'static [(&'static str, usize)],
+}
+
+const WORKLOADS: Page = Page {
+    path: "docs/contributing/workload-tests.md",
+    cases: &[("TD", 19), ("TR", 3), ("TS", 14), ("TN", 5), ("TJ", 19), ("TC", 12), ("TX", 3)],
+};
+const SERVICES: Page = Page { path: "docs/contributing/service-tests.md", cases: &[("T", 43), ("Q", 33)] };
+
+/// Instead of tests, before the reason.
+const NOT_TESTED: &str = "not tested: ";
 
 fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).ok()
 }
 
-fn is_id(word: &str) -> bool {
-    let rest = word.strip_prefix('T').and_then(|rest| rest.strip_prefix(|letter| CASES.iter().any(|(known, _)| *known == letter)));
-    rest.is_some_and(|number| number.parse::<u8>().is_ok())
+impl Page {
+    fn is_id(&self, word: &str) -> bool {
+        let number = |letters: &str| word.strip_prefix(letters)?.parse::<u8>().ok();
+        self.cases.iter().any(|(letters, _)| number(letters).is_some())
+    }
+
+    /// The last cell of each case.
+    fn cases(&self) -> BTreeMap<String, String> {
+        let page = read(self.path).unwrap();
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+        let cells = rows.map(|row| row.split(" | ").collect::<Vec<_>>());
+        let cells = cells.filter(|cells| cells.len() == 3 && self.is_id(cells[0]));
+        cells.map(|cells| (cells[0].to_owned(), cells[2].to_owned())).collect()
+    }
+
+    fn expected(&self) -> BTreeSet<String> {
+        self.cases.iter().flat_map(|(letters, count)| (1..=*count).map(move |number| format!("{letters}{number}"))).collect()
+    }
 }
 
-/// The tests of each case, as `file::function`.
-fn cases() -> BTreeMap<String, Vec<String>> {
-    let page = read(PAGE).unwrap();
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
-    let cells = rows.map(|row| row.split(" | ").collect::<Vec<_>>()).filter(|cells| cells.len() == 3 && is_id(cells[0]));
-    let tests = |cell: &str| cell.split('`').filter(|part| part.contains("::")).map(str::to_owned).collect();
-    cells.map(|cells| (cells[0].to_owned(), tests(cells[2]))).collect()
+/// The tests in a cell, as `file::function`.
+fn tests(cell: &str) -> Vec<&str> {
+    cell.split('`').filter(|part| part.contains("::")).collect()
+}
+
+/// Returns true if a file has a function with this name that is marked as a test.
+fn is_test(file: &str, function: &str) -> bool {
+    let Some(text) = read(file) else { return false };
+    let before = text.split(&format!("fn {function}(")).collect::<Vec<_>>();
+    before.iter().take(before.len() - 1).any(|before| before.lines().rev().take(4).any(|line| line.contains("#[test]")))
+        || text.contains("proptest!") && before.len() > 1
 }
 
 #[test]
 fn each_case_names_tests_that_exist() {
-    let cases = cases();
-    let expected: BTreeSet<String> =
-        CASES.iter().flat_map(|(letter, count)| (1..=*count).map(move |number| format!("T{letter}{number}"))).collect();
-    assert_eq!(cases.keys().cloned().collect::<BTreeSet<_>>(), expected);
-    let mut missing = Vec::new();
-    for (id, tests) in &cases {
-        assert!(!tests.is_empty(), "{id} is shown by nothing");
-        for test in tests {
-            let (file, function) = test.split_once("::").unwrap();
-            let exists = read(file).is_some_and(|text| text.contains(&format!("fn {function}(")));
-            missing.extend((!exists).then(|| format!("{id}: there is no {test}")));
+    let mut problems = Vec::new();
+    for page in [WORKLOADS, SERVICES] {
+        let cases = page.cases();
+        assert_eq!(cases.keys().cloned().collect::<BTreeSet<_>>(), page.expected(), "{}", page.path);
+        for (id, cell) in &cases {
+            let tests = tests(cell);
+            let has_reason = cell.strip_prefix(NOT_TESTED).is_some_and(|reason| !reason.is_empty());
+            if tests.is_empty() != has_reason {
+                problems.push(format!("{id}: either tests, or \"{NOT_TESTED}\" and the reason"));
+            }
+            for test in tests {
+                let (file, function) = test.split_once("::").unwrap();
+                if !is_test(file, function) {
+                    problems.push(format!("{id}: there is no test {test}"));
+                }
+            }
         }
     }
-    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
 #[test]
 fn cases_that_the_code_cites_are_on_the_page() {
-    let known = cases();
+    let known = WORKLOADS.cases();
     for file in source_files().iter().filter(|file| file.is_below(&["workload", "expand"])) {
         let words = file.text.split(|c: char| !c.is_ascii_alphanumeric());
-        let missing: BTreeSet<&str> = words.filter(|word| is_id(word) && !known.contains_key(*word)).collect();
-        assert!(missing.is_empty(), "{}: {missing:?} are not in {PAGE}", file.path);
+        let missing: BTreeSet<&str> = words.filter(|word| WORKLOADS.is_id(word) && !known.contains_key(*word)).collect();
+        assert!(missing.is_empty(), "{}: {missing:?} are not in {}", file.path, WORKLOADS.path);
     }
 }

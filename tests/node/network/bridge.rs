@@ -2,6 +2,7 @@
 
 use super::host_ports;
 use super::lan::{HOST_V4, HOST_V6, OUTSIDE_V4, OUTSIDE_V6, Site, WebServer, web};
+use super::policies::{labelled, policy};
 use crate::support::eventually;
 use std::process::{Child, Stdio};
 
@@ -293,4 +294,22 @@ fn another_mode_counts_when_no_pod_is_connected_any_more() {
     site.web("one", "", PORT);
     assert_eq!((bridge(&site), rules(&site)), (String::new(), String::new()));
     site.outside.gets(&format!("http://{HOST_V4}:8080/"), "I am one");
+}
+
+/// Q31: packets between pods on a bridge do not meet the rules of policies.
+#[test]
+fn selected_pod_on_a_bridge_waits() {
+    let site = start();
+    site.host.write_manifest("deny.yaml", &policy("deny", "podSelector: {matchLabels: {app: closed}}"));
+    site.host.write_manifest("closed.yaml", &labelled("closed", "closed"));
+    site.web("open", "", "");
+    eventually("the event", || {
+        let events = site.host.cli_ok(&["get", "events"]);
+        let is_told = |line: &str| line.contains("NetworkPolicyNotEnforced") && line.contains("deny selects this pod");
+        events.lines().any(is_told).then_some(()).ok_or(events)
+    });
+    assert_eq!(site.host.pod("closed").unwrap().waiting_reason("main"), "ContainerCreating");
+    site.host.remove_manifest("deny.yaml");
+    let closed = site.addresses("closed");
+    site.pod_gets("open", &format!("http://{}/", closed[0]), "I am closed");
 }

@@ -1,7 +1,7 @@
 //! Services while what is behind them changes: edits of ports, a Deployment that is rolled out, and a source that is away.
 
 use super::lan::Site;
-use super::service_rows::{CHATTER, chatter, datagram_server, hears, in_pod};
+use super::service_rows::{CHATTER, Program, chatter, datagram_server, hears, in_pod};
 use super::services::{WEB, add_backends, answers, backend, cluster_ip, service};
 use crate::support::{eventually, eventually_within};
 use std::time::Duration;
@@ -33,6 +33,36 @@ fn ports_of_both_protocols_follow_an_edit() {
     // Datagrams at the number that TCP has left go on.
     while talkers[0].1.try_recv().is_ok() {}
     hears(&talkers[0].1, "I am one");
+}
+
+/// T7: a pod that is not ready any more gets no new connections, and those that are open go on.
+#[test]
+fn open_connection_outlives_its_endpoint() {
+    const SERVER: &str =
+        "import socket\ns = socket.create_server(('0.0.0.0', 9000))\nc = s.accept()[0]\nwhile True: c.sendall(c.recv(100))\n";
+    const CLIENT: &str = "import socket, sys, time\ns = socket.create_connection((sys.argv[1], 9000), timeout=60)\n\
+                          while True: s.sendall(b'hello'); print(s.recv(100).decode(), flush=True); time.sleep(0.05)\n";
+    let site = Site::start();
+    site.web("client", "", "");
+    add_backends(&site, &["one"]);
+    let ports = "ports: [{name: web, port: 80, targetPort: 8080}, {name: echo, port: 9000}]";
+    site.host.write_manifest("web.yaml", &service("web", &format!("selector: {{app: web}}, {ports}")));
+    let address = cluster_ip(&site.host, "web");
+    answers(&site, "client", &format!("http://{address}/"), &["one"]);
+    let _server = Program(in_pod(&site, "one", &["python3", "-c", SERVER]).spawn().unwrap());
+    eventually("the server to listen", || {
+        let sockets = in_pod(&site, "one", &["ss", "-Hltn"]).output().unwrap();
+        String::from_utf8_lossy(&sockets.stdout).contains(":9000 ").then_some(()).ok_or_else(|| "it does not".to_owned())
+    });
+    let (_client, said) = chatter(in_pod(&site, "client", &["python3", "-c", CLIENT, &address]));
+    hears(&said, "hello");
+    site.host.exec("one", "main", &["rm", "/tmp/ready"]);
+    eventually("the Service to refuse new connections", || match site.pod_get("client", &format!("http://{address}/")) {
+        Err(error) if error.contains("refused") => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    while said.try_recv().is_ok() {}
+    (0..3).for_each(|_| hears(&said, "hello"));
 }
 
 /// A client that connects about every 10 ms, and says so when a connection fails, and after each hundred.

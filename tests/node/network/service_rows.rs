@@ -10,7 +10,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 /// A program that ends with this.
-pub(super) struct Program(Child);
+pub(super) struct Program(pub(super) Child);
 
 impl Drop for Program {
     fn drop(&mut self) {

@@ -1,6 +1,7 @@
 //! Services and pods whose first interface plugins make, beside podstead's own network.
 
 use super::super::lan::{HOST_V4, Site};
+use super::super::policies::policy;
 use super::super::services::{answers, backend, cluster_ip, service};
 use super::CniSite;
 use crate::support::{binary, eventually};
@@ -124,4 +125,21 @@ fn pod_beside_the_host_is_told_of_services() {
     let events = cni.site.host.cli_ok(&["get", "events"]);
     assert!(!events.lines().any(|line| line.contains("ServicesNotReached") && line.contains("bridged")), "{events}");
     cni.site.pod_get("beside", &format!("http://{address}/")).unwrap_err();
+}
+
+/// Q30: a new pod waits while a policy selects it; one that runs goes on, with an event.
+#[test]
+fn selected_pod_of_plugins_waits() {
+    let mut cni = CniSite::prepare("builtin");
+    cni.write("10-lan.conflist", &cni.bridge(""));
+    cni.site.host.start_daemon();
+    cni.site.host.write_manifest("running.yaml", &by_plugins("running", "guest", "lan"));
+    let before = cni.site.host.wait_running("running").container_id("main");
+    cni.site.host.write_manifest("deny.yaml", &policy("deny", "podSelector: {matchLabels: {app: guest}}"));
+    cni.site.host.write_manifest("waiting.yaml", &by_plugins("waiting", "guest", "lan"));
+    cni.tells(SOON, &["NetworkPolicyNotEnforced", "waiting", "deny selects this pod"]);
+    assert_eq!(cni.site.host.pod("waiting").unwrap().waiting_reason("main"), "ContainerCreating");
+    assert_eq!(cni.site.host.wait_running("running").container_id("main"), before);
+    cni.site.host.remove_manifest("deny.yaml");
+    cni.site.host.wait_running("waiting");
 }
