@@ -140,6 +140,7 @@ pages! {
     notifications: "how-to/notifications.md",
     private_registry: "how-to/private-registry.md",
     proxy: "how-to/proxy.md",
+    registry_manifests: "how-to/registry-manifests.md",
     release: "how-to/release.md",
     secrets: "how-to/secrets.md",
     signed_commits: "how-to/signed-commits.md",

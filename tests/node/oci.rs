@@ -97,7 +97,8 @@ fn pushed_artifact_becomes_a_pod_and_outlives_its_registry() {
     });
     assert_eq!(second.uid(), first.uid(), "an edit keeps the pod");
     eventually("the revision to be shown", || {
-        let shown = host.cli_ok(&["describe", "source", "fleet"]);
+        let shown =
+            [&["get", "sources", "-o", "json"][..], &["history", "fleet", "-o", "wide"]].map(|words| host.cli_ok(words)).concat();
         let words = [digest.as_str(), "1.1.0 (main@sha1:0a1b2c)", "oci://"];
         if words.iter().all(|word| shown.contains(word)) { Ok(()) } else { Err(shown) }
     });
