@@ -16,6 +16,7 @@ use podstead_store::intake::IntakeSource;
 use podstead_store::last_good::LastGood;
 use podstead_sys::layout::Paths;
 use podstead_sys::machine_key::MachineKey;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Description of a source for readers.
@@ -123,21 +124,32 @@ pub(super) fn follow(
             Box::new(GitSource::new(name.clone(), options))
         }
         SourcePlace::Oci(place) => {
-            let OciPlace { url, follow, path, interval, timeout, keys } = place.clone();
-            let options = OciOptions {
-                repositories: repositories.clone(),
-                url,
-                follow,
-                path,
-                interval,
-                timeout,
-                limits: ReadLimits::default(),
-                keys,
-                allow_rollback: *allow_rollback,
-                state: paths.source(name),
-                machine_key: machine_key.clone(),
-            };
+            let state = paths.source(name);
+            let options = oci_options(place.clone(), *allow_rollback, state, machine_key, repositories);
             Box::new(OciSource::new(name.clone(), options))
         }
+    }
+}
+
+fn oci_options(
+    place: OciPlace,
+    allow_rollback: bool,
+    state: PathBuf,
+    machine_key: &MachineKey,
+    repositories: &Repositories,
+) -> OciOptions {
+    let OciPlace { url, follow, path, interval, timeout, keys } = place;
+    OciOptions {
+        repositories: repositories.clone(),
+        url,
+        follow,
+        path,
+        interval,
+        timeout,
+        limits: ReadLimits::default(),
+        keys,
+        allow_rollback,
+        state,
+        machine_key: machine_key.clone(),
     }
 }

@@ -1,12 +1,11 @@
-//! Artifacts of registries as written and as they count. Pure.
+//! Artifacts of registries as written to artifacts that count. Pure.
 
 use super::OciPlace;
 use super::resolve::{DAY, seconds};
-use super::written::WrittenSignature;
+use super::written::{WrittenOci, WrittenSignature};
 use podstead_settings::ConfigError;
 use podstead_settings::check::Check;
 use podstead_source::oci::{OciFollow, OciUrl};
-use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 const DEFAULT_TAG: &str = "latest";
@@ -14,33 +13,6 @@ const DEFAULT_INTERVAL: u64 = 60;
 const DEFAULT_TIMEOUT: u64 = 60;
 /// Most key files: each signature is tried with each key.
 const KEYS_MAX: usize = 16;
-
-/// `sources[].oci`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct WrittenOci {
-    /// Repository in a registry: `oci://` and its name, such as `oci://ghcr.io/org/fleet`. How the registry is reached, and with which
-    /// credentials, is said by `registries`, as for images.
-    pub url: String,
-    /// Tag to follow. Default: `latest`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tag: Option<String>,
-    /// Version range; the tag with the highest version in it is followed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub semver: Option<String>,
-    /// Digest of the artifact to use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
-    /// Directory or file in the artifact. Default: its root.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// Seconds between polls, 1 to 86400. Default: 60.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interval_seconds: Option<u64>,
-    /// Time limit of a poll in seconds, download included, 1 to 3600. Default: 60.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_seconds: Option<u64>,
-}
 
 impl WrittenOci {
     pub(super) fn resolve(
@@ -82,23 +54,6 @@ impl WrittenOci {
             _ if url.has_tag(value) => Ok(OciFollow::Tag(value.clone())),
             _ => Err(bad(format!("{value:?} is not a tag: must be at most 128 letters, digits, _ . and -"))),
         }
-    }
-
-    pub(super) fn of(place: &OciPlace) -> Self {
-        let OciPlace { url, follow, path, interval, timeout, keys: _ } = place;
-        let mut written = Self {
-            url: url.to_string(),
-            path: Some(path.clone()),
-            interval_seconds: Some(interval.as_secs()),
-            timeout_seconds: Some(timeout.as_secs()),
-            ..Self::default()
-        };
-        match follow {
-            OciFollow::Tag(tag) => written.tag = Some(tag.clone()),
-            OciFollow::Semver(range) => written.semver = Some(range.to_string()),
-            OciFollow::Digest(digest) => written.digest = Some(digest.to_string()),
-        }
-        written
     }
 }
 

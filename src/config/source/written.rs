@@ -1,15 +1,15 @@
 //! Sources as written in the configuration file.
 
 use super::commit_status::WrittenCommitStatus;
-use super::oci::WrittenOci;
 use super::share::{self, WrittenShare};
-use super::{GitPlace, HttpPlace, SourceConfig, SourcePlace, SshAccess};
+use super::{GitPlace, HttpPlace, OciPlace, SourceConfig, SourcePlace, SshAccess};
 use podstead_settings::allow::WrittenAllow;
 use podstead_settings::requirements::{WrittenPodSecurity, WrittenRequire, level_or_fields};
 use podstead_source::SignatureRequirement;
 use podstead_source::credentials::{AuthFiles, CredentialFiles, Username};
 use podstead_source::git::Follow;
 use podstead_source::http_client::HttpAccess;
+use podstead_source::oci::OciFollow;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -179,6 +179,33 @@ pub struct WrittenGit {
     pub commit_status: Option<WrittenCommitStatus>,
 }
 
+/// `sources[].oci`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenOci {
+    /// Repository in a registry: `oci://` and its name, such as `oci://ghcr.io/org/fleet`. How the registry is reached, and with which
+    /// credentials, is said by `registries`, as for images.
+    pub url: String,
+    /// Tag to follow. Default: `latest`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// Version range; the tag with the highest version in it is followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub semver: Option<String>,
+    /// Digest of the artifact to use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Directory or file in the artifact. Default: its root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Seconds between polls, 1 to 86400. Default: 60.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_seconds: Option<u64>,
+    /// Time limit of a poll in seconds, download included, 1 to 3600. Default: 60.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+}
+
 /// `auth`: a token, or a user name and a password.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -280,7 +307,7 @@ impl WrittenSource {
             SourcePlace::Http(place) => written.http = Some(http(place)),
             SourcePlace::Git(place) => written.git = Some(git(place)),
             SourcePlace::Oci(place) => {
-                written.oci = Some(WrittenOci::of(place));
+                written.oci = Some(oci(place));
                 let keys = place.keys.clone();
                 written.require_signature = (!keys.is_empty()).then(|| WrittenSignature { keys, ..WrittenSignature::default() });
             }
@@ -336,6 +363,23 @@ fn git(place: &GitPlace) -> WrittenGit {
         Follow::Tag(name) => written.tag = Some(name.clone()),
         Follow::Semver(range) => written.semver = Some(range.to_string()),
         Follow::Commit(id) => written.commit = Some(id.to_string()),
+    }
+    written
+}
+
+fn oci(place: &OciPlace) -> WrittenOci {
+    let OciPlace { url, follow, path, interval, timeout, keys: _ } = place;
+    let mut written = WrittenOci {
+        url: url.to_string(),
+        path: Some(path.clone()),
+        interval_seconds: Some(interval.as_secs()),
+        timeout_seconds: Some(timeout.as_secs()),
+        ..WrittenOci::default()
+    };
+    match follow {
+        OciFollow::Tag(tag) => written.tag = Some(tag.clone()),
+        OciFollow::Semver(range) => written.semver = Some(range.to_string()),
+        OciFollow::Digest(digest) => written.digest = Some(digest.to_string()),
     }
     written
 }

@@ -19,7 +19,6 @@ const SOURCES: &[&str] = &[
     "src/config/notify.rs",
     "src/config/source/written.rs",
     "src/config/source/commit_status.rs",
-    "src/config/source/oci.rs",
     "src/settings/allow.rs",
     "src/settings/channels.rs",
     "src/settings/image_policy.rs",

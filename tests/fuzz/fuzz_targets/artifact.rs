@@ -6,7 +6,7 @@
 mod manifest;
 #[path = "../../../src/source/one_line.rs"]
 mod one_line;
-#[path = "../../../src/source/oci/tree.rs"]
+#[path = "../../../src/source/oci/tree/mod.rs"]
 mod tree;
 #[path = "../../../src/source/tree_rules.rs"]
 mod tree_rules;
