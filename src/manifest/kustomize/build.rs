@@ -76,12 +76,8 @@ impl<'t, 'f> Builder<'t, 'f> {
     /// The objects of a directory, in order.
     pub(super) fn build(&mut self, directory: &str) -> Result<Vec<Resource>, Fault> {
         let target = self.load(directory, String::new(), None)?;
-        self.metadata = metadata_of(&target.kustomization)?;
+        self.metadata = metadata_of(&target.kustomization, &mut self.warnings);
         self.set_schema(&target)?;
-        if target.kustomization.kind == Kind::Component {
-            let fault = Fault::at(CODE, target.at, "a component is built as a part of a kustomization only").field("kind");
-            return Err(fault.hint("name it in components of a kustomization, and build that"));
-        }
         let mut built = Accumulator::empty();
         self.chain.push(directory.to_owned());
         self.accumulate(&target, &mut built)?;
@@ -346,6 +342,7 @@ impl<'t, 'f> Builder<'t, 'f> {
             Ok((text.bytes.clone(), text.base))
         };
         let mut resource = generate::generate(generator, kind, global, &mut read)?;
+        self.warnings.extend(generate::unknown_behavior(&generator.behavior));
         if self.metadata.is_any() {
             let file = origin_of_file(target);
             let kind = match kind {
@@ -358,8 +355,8 @@ impl<'t, 'f> Builder<'t, 'f> {
         resources::absorb(&mut built.resources, resource)
     }
 
-    /// The text of a patch.
-    fn patch_text(&mut self, target: &Target, patch: &Patch) -> Result<PatchText, Fault> {
+    /// The text of a patch; of one that is written inline without the space at its end.
+    fn patch_text(&mut self, target: &Target, patch: &Patch, cut_end: bool) -> Result<PatchText, Fault> {
         let inline = patch.patch.text.trim();
         match (inline.is_empty(), patch.path.is_empty()) {
             (true, true) => Err(Fault::at(CODE, patch.at, "a patch has a path or a patch")),
@@ -372,7 +369,9 @@ impl<'t, 'f> Builder<'t, 'f> {
             (false, true) => {
                 let text = &patch.patch;
                 let place = self.texts.place_of_string(text.at, text.text.len());
-                Ok(PatchText { bytes: text.text.clone().into_bytes(), place, at: patch.at })
+                // As upstream has it, the end is cut, also that of a block scalar at the end.
+                let bytes = if cut_end { text.text.trim_end() } else { &text.text };
+                Ok(PatchText { bytes: bytes.as_bytes().to_vec(), place, at: patch.at })
             }
         }
     }
@@ -413,7 +412,7 @@ impl<'t, 'f> Builder<'t, 'f> {
         }
         for patch in &kustomization.patches {
             self.visit(resources, patch.at)?;
-            let text = self.patch_text(target, patch)?;
+            let text = self.patch_text(target, patch, true)?;
             self.schemas.note_merge();
             patch::apply(resources, patch, &text, self.texts, self.rules())?;
             done(resources, "PatchTransformer");
@@ -433,7 +432,7 @@ impl<'t, 'f> Builder<'t, 'f> {
         self.labels(target, resources, config, &done)?;
         for patch in &kustomization.json_patches {
             self.visit(resources, patch.at)?;
-            let text = self.patch_text(target, patch)?;
+            let text = self.patch_text(target, patch, false)?;
             let Some(selector) = &patch.target else {
                 return Err(Fault::at(CODE, patch.at, "a JSON patch must have a target").field("patchesJson6902"));
             };
@@ -517,7 +516,8 @@ impl<'t, 'f> Builder<'t, 'f> {
     }
 }
 
-fn metadata_of(kustomization: &Kustomization) -> Result<BuildMetadata, Fault> {
+/// What is noted; upstream ignores other words.
+fn metadata_of(kustomization: &Kustomization, warnings: &mut Vec<Fault>) -> BuildMetadata {
     let mut metadata = BuildMetadata::default();
     for word in &kustomization.build_metadata {
         match word.text.as_str() {
@@ -526,11 +526,11 @@ fn metadata_of(kustomization: &Kustomization) -> Result<BuildMetadata, Fault> {
             "managedByLabel" => metadata.managed_by = true,
             _ => {
                 let fault = Fault::at(CODE, word.at, format!("unknown option {}", quoted(&word.text))).field("buildMetadata");
-                return Err(fault.hint("it must be originAnnotations, transformerAnnotations or managedByLabel"));
+                warnings.push(fault.hint("it must be originAnnotations, transformerAnnotations or managedByLabel"));
             }
         }
     }
-    Ok(metadata)
+    metadata
 }
 
 /// Path of the kustomization file for origins.

@@ -373,6 +373,11 @@ impl Shape {
     }
 }
 
+/// Reports whether a text can be written as a block.
+pub(super) fn fits_a_block(text: &str) -> bool {
+    Shape::of(text).block_allowed
+}
+
 /// Reports whether go-yaml 2 reads the text without quotes as a string.
 fn stays_a_string(text: &str) -> bool {
     matches!(plain(text), Plain::String(_)) && super::time::parse(text).is_none() && !is_sexagesimal(text)

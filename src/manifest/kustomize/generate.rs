@@ -56,6 +56,15 @@ type Data = BTreeMap<String, (Vec<u8>, u32)>;
 /// Reads the content of a file of the kustomization, with its place.
 pub(super) type ReadFile<'r> = &'r mut dyn FnMut(&Text) -> Result<(Vec<u8>, u32), Fault>;
 
+/// The warning about a word that is no behavior, which upstream ignores.
+pub(super) fn unknown_behavior(behavior: &Text) -> Option<Fault> {
+    if matches!(behavior.text.as_str(), "" | "create" | "merge" | "replace") {
+        return None;
+    }
+    let message = format!("unknown behavior {}, which means create", quoted(&behavior.text));
+    Some(Fault::at(CODE, behavior.at, message).field("behavior").hint("it must be create, merge or replace"))
+}
+
 /// Makes the object of a generator.
 pub(super) fn generate(
     generator: &Generator,
@@ -66,10 +75,6 @@ pub(super) fn generate(
     let at = generator.at;
     if generator.name.is_empty() {
         return Err(Fault::at(CODE, at, "a generated object must have a name").field("name"));
-    }
-    if !matches!(generator.behavior.text.as_str(), "" | "create" | "merge" | "replace") {
-        let message = format!("unknown behavior {}", quoted(&generator.behavior.text));
-        return Err(Fault::at(CODE, generator.behavior.at, message).field("behavior").hint("it must be create, merge or replace"));
     }
     let data = data_of(generator, read)?;
     let mut tree = Tree::map(at);

@@ -20,6 +20,7 @@ mod crds;
 mod decode;
 mod emit;
 mod field_path;
+mod folded;
 mod generate;
 mod id;
 mod kustomization;

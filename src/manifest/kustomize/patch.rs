@@ -208,7 +208,8 @@ fn apply_json(resource: &mut Resource, operations: &[Operation], rules: Rules<'_
             let message = format!("{}, in {id}", fault.message);
             Fault { message, code: CODE, ..fault.field(format!("[{index}]")) }
         };
-        json::apply(&mut node, operation.clone()).map_err(place)?;
+        let operation = as_upstream(&node, operation);
+        json::apply(&mut node, operation).map_err(place)?;
         if may_grow && !fits(&node, rules.limits.manifest.max_nodes, rules.limits.manifest.max_depth) {
             return Err(place(Fault::at(code::TOO_COMPLEX, at, "the patched object is too large")));
         }
@@ -222,6 +223,21 @@ fn apply_json(resource: &mut Resource, operations: &[Operation], rules: Rules<'_
     annotations.extend(own.into_iter().filter(|(key, _)| is_internal(key)));
     resource.set_pairs("annotations", annotations);
     Ok(())
+}
+
+/// An operation as upstream's library understands it, which is less strict than the standard.
+fn as_upstream(node: &Node, operation: &Operation) -> Operation {
+    let adds = matches!(operation.change, Change::Add(_) | Change::Move { .. } | Change::Copy { .. });
+    let path = json::resolved(node, &operation.path, adds);
+    let change = match &operation.change {
+        // A key that is missing is added.
+        Change::Replace(value) if json::is_missing_key(node, &path) => Change::Add(value.clone()),
+        Change::Copy { from } if json::is_missing_key(node, from) => Change::Add(Node { at: None, value: Plain::Null }),
+        Change::Copy { from } => Change::Copy { from: json::resolved(node, from, false) },
+        Change::Move { from } => Change::Move { from: json::resolved(node, from, false) },
+        change @ (Change::Add(_) | Change::Remove | Change::Replace(_) | Change::Test(_)) => change.clone(),
+    };
+    Operation { at: operation.at, change, path }
 }
 
 /// Reads the operations of a JSON patch.

@@ -280,6 +280,8 @@ impl Reader<'_, '_> {
             Plain::String(text) => {
                 let styled = written.is_none_or(|(first, _)| matches!(first, '"' | '\'' | '|' | '>' | '!' | '&'));
                 let tag = if styled { Tag::String } else { tag_of(&text) };
+                let is_folded = written.is_some_and(|(first, _)| first == '>') && super::emit::fits_a_block(&text);
+                let text = if is_folded { super::folded::again(&text) } else { text };
                 let tag = if matches!(tag, Tag::Time) { Tag::Time } else { Tag::String };
                 Value::Scalar(Scalar { text, tag, styled })
             }

@@ -128,6 +128,36 @@ fn get_mut<'a>(root: &'a mut Node, steps: &[String]) -> Option<&'a mut Node> {
     })
 }
 
+/// Reports whether a mapping is at the end of a path, without the key that the path names.
+pub(crate) fn is_missing_key(root: &Node, path: &Pointer) -> bool {
+    let Some((last, parents)) = path.0.split_last() else { return false };
+    match get(root, parents).map(|parent| &parent.value) {
+        Some(Value::Map(entries)) => find(entries, last).is_none(),
+        Some(_) | None => false,
+    }
+}
+
+/// A path with the indices that it means in this document: `-1` is the last item, and `01` the second one. The last step of an addition
+/// counts the item that it adds.
+pub(crate) fn resolved(root: &Node, path: &Pointer, adds: bool) -> Pointer {
+    let mut found = Some(root);
+    let mut steps = Vec::with_capacity(path.0.len());
+    for (index, step) in path.0.iter().enumerate() {
+        let length = match found.map(|node| &node.value) {
+            Some(Value::List(items)) => Some(items.len() + usize::from(adds && index + 1 == path.0.len())),
+            Some(_) | None => None,
+        };
+        let step = match (length, step.parse::<i64>()) {
+            (Some(length), Ok(number)) if number < 0 => (number + length as i64).to_string(),
+            (Some(_), Ok(number)) => number.to_string(),
+            (_, _) => step.clone(),
+        };
+        found = found.and_then(|node| get(node, std::slice::from_ref(&step)));
+        steps.push(step);
+    }
+    Pointer(steps)
+}
+
 fn add(root: &mut Node, path: &Pointer, value: Node, at: u32) -> Result<(), String> {
     let Some((last, parents)) = path.0.split_last() else { return Err(nothing_at(path)) };
     let parent = get_mut(root, parents).ok_or_else(|| nothing_at(&Pointer(parents.to_vec())))?;

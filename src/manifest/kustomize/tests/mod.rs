@@ -11,6 +11,7 @@ mod patches;
 mod positions;
 mod refusals;
 mod replacements;
+mod upstream;
 mod vars;
 
 use super::{Build, BuildLimits, build};

@@ -84,7 +84,6 @@ fn kinds_and_versions_are_those_of_upstream() {
     ];
     assert!(error("", &files).contains("\"base\" is not a component"));
     assert!(error("other", &files).contains("\"component\" is a component"));
-    assert!(error("component", &files).contains("a component is built as a part of a kustomization only"));
 }
 
 #[test]
