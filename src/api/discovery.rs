@@ -55,6 +55,7 @@ pub(super) fn core_resources() -> Value {
         resource("configmaps", "configmap", "ConfigMap", true, READ, &["cm"]),
         resource("secrets", "secret", "Secret", true, READ, &[]),
         resource("persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", true, READ, &["pvc"]),
+        resource("endpoints", "endpoints", "Endpoints", true, READ, &["ep"]),
         resource("events", "event", "Event", true, &["list", "watch"], &["ev"]),
         resource("namespaces", "namespace", "Namespace", false, READ, &["ns"]),
         resource("nodes", "node", "Node", false, READ, &["no"]),

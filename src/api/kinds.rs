@@ -17,6 +17,8 @@ pub(super) enum LookedUpKind {
     Claim,
     /// `networking.k8s.io/v1` NetworkPolicy.
     NetworkPolicy,
+    /// `v1` Endpoints of a Service.
+    Endpoints,
     /// A source.
     Source,
     /// An image.
@@ -30,11 +32,12 @@ pub(super) enum LookedUpKind {
 }
 
 impl LookedUpKind {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::ConfigMap,
         Self::Secret,
         Self::Claim,
         Self::NetworkPolicy,
+        Self::Endpoints,
         Self::Source,
         Self::Image,
         Self::Pull,
@@ -45,7 +48,7 @@ impl LookedUpKind {
     /// The API group.
     pub(super) const fn group(self) -> &'static str {
         match self {
-            Self::ConfigMap | Self::Secret | Self::Claim | Self::Namespace | Self::Node => "",
+            Self::ConfigMap | Self::Secret | Self::Claim | Self::Endpoints | Self::Namespace | Self::Node => "",
             Self::NetworkPolicy => networking::GROUP,
             Self::Source | Self::Image | Self::Pull => OWN_GROUP,
         }
@@ -58,6 +61,7 @@ impl LookedUpKind {
             Self::ConfigMap
             | Self::Secret
             | Self::Claim
+            | Self::Endpoints
             | Self::Source
             | Self::Image
             | Self::Pull
@@ -73,6 +77,7 @@ impl LookedUpKind {
             Self::Secret => "secrets",
             Self::Claim => "persistentvolumeclaims",
             Self::NetworkPolicy => networking::PLURAL,
+            Self::Endpoints => "endpoints",
             Self::Source => "sources",
             Self::Image => "images",
             Self::Pull => "pulls",
@@ -88,7 +93,7 @@ impl LookedUpKind {
             Self::Secret => Some(ObjectKind::Secret),
             Self::Claim => Some(ObjectKind::PersistentVolumeClaim),
             Self::NetworkPolicy => Some(networking::OBJECT_KIND),
-            Self::Source | Self::Image | Self::Pull | Self::Namespace | Self::Node => None,
+            Self::Endpoints | Self::Source | Self::Image | Self::Pull | Self::Namespace | Self::Node => None,
         }
     }
 
@@ -98,7 +103,7 @@ impl LookedUpKind {
             Self::ConfigMap | Self::Secret | Self::NetworkPolicy => None,
             // Their data on disk, and pods that use them.
             Self::Claim | Self::Image | Self::Namespace => Some(Duration::from_secs(2)),
-            Self::Source | Self::Pull => Some(Duration::from_secs(1)),
+            Self::Endpoints | Self::Source | Self::Pull => Some(Duration::from_secs(1)),
             Self::Node => Some(Duration::from_secs(10)),
         }
     }

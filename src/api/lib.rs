@@ -14,6 +14,7 @@ mod credentials;
 mod delete_options;
 mod discovery;
 mod dispatch;
+mod endpoints;
 mod events;
 mod exec;
 mod failure;

@@ -1,5 +1,5 @@
-//! Kinds that are looked up when somebody asks, rather than published: ConfigMaps, Secrets, claims, NetworkPolicies, sources, images,
-//! namespaces and the node. Their journals are empty until then, and a watch keeps them up to date while it lasts: where nobody asks, nothing is kept and nothing runs.
+//! Kinds that are looked up when somebody asks, rather than published: ConfigMaps, Secrets, claims, NetworkPolicies, Endpoints, sources,
+//! images, namespaces and the node. Their journals are empty until then, and a watch keeps them up to date while it lasts: where nobody asks, nothing is kept and nothing runs.
 
 use super::collection::{Collection, Lag};
 use super::failure::ApiFailure;
@@ -9,7 +9,7 @@ use super::published::PodKey;
 use super::published_objects::{self, PublishedObject};
 use super::route::{OWN_API_VERSION, PodPath};
 use super::table::Column;
-use super::{Backend, claims, images, namespaces, network_policies, networking, nodes, objects, own, pulls};
+use super::{Backend, claims, endpoints, images, namespaces, network_policies, networking, nodes, objects, own, pulls};
 use bytes::Bytes;
 use jiff::Timestamp;
 use podstead_pod::objects::{ObjectKind, ObjectName, Objects};
@@ -63,6 +63,10 @@ impl LookedUp {
             LookedUpKind::Secret => objects::shown_of(objects, ObjectKind::Secret),
             LookedUpKind::Claim => claims::shown(&self.backend, objects).await?,
             LookedUpKind::NetworkPolicy => network_policies::shown(objects),
+            LookedUpKind::Endpoints => {
+                let (services, slices) = self.backend.services.objects();
+                endpoints::shown(&services, &slices)
+            }
             LookedUpKind::Source => own::sources(&self.backend),
             LookedUpKind::Image => images::shown(&self.backend).await?,
             LookedUpKind::Pull => pulls::shown(&self.backend),
@@ -82,9 +86,12 @@ impl Collection for LookedUp {
 
     fn api_version(&self) -> &'static str {
         match self.kind {
-            LookedUpKind::ConfigMap | LookedUpKind::Secret | LookedUpKind::Claim | LookedUpKind::Namespace | LookedUpKind::Node => {
-                "v1"
-            }
+            LookedUpKind::ConfigMap
+            | LookedUpKind::Secret
+            | LookedUpKind::Claim
+            | LookedUpKind::Endpoints
+            | LookedUpKind::Namespace
+            | LookedUpKind::Node => "v1",
             LookedUpKind::NetworkPolicy => networking::API_VERSION,
             LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull => OWN_API_VERSION,
         }
@@ -96,6 +103,7 @@ impl Collection for LookedUp {
             LookedUpKind::Secret => "Secret",
             LookedUpKind::Claim => "PersistentVolumeClaim",
             LookedUpKind::NetworkPolicy => networking::KIND,
+            LookedUpKind::Endpoints => "Endpoints",
             LookedUpKind::Source => "Source",
             LookedUpKind::Image => "Image",
             LookedUpKind::Pull => "Pull",
@@ -107,7 +115,9 @@ impl Collection for LookedUp {
     fn fields(&self) -> &'static [&'static str] {
         match self.kind {
             LookedUpKind::Secret => &["metadata.name", "metadata.namespace", "type"],
-            LookedUpKind::ConfigMap | LookedUpKind::Claim | LookedUpKind::NetworkPolicy => &["metadata.name", "metadata.namespace"],
+            LookedUpKind::ConfigMap | LookedUpKind::Claim | LookedUpKind::NetworkPolicy | LookedUpKind::Endpoints => {
+                &["metadata.name", "metadata.namespace"]
+            }
             LookedUpKind::Namespace => &["metadata.name", "status.phase"],
             LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull | LookedUpKind::Node => &["metadata.name"],
         }
@@ -119,6 +129,7 @@ impl Collection for LookedUp {
             LookedUpKind::Secret => objects::SECRET_COLUMNS,
             LookedUpKind::Claim => claims::COLUMNS,
             LookedUpKind::NetworkPolicy => network_policies::COLUMNS,
+            LookedUpKind::Endpoints => endpoints::COLUMNS,
             LookedUpKind::Source => own::SOURCE_COLUMNS,
             LookedUpKind::Image => images::COLUMNS,
             LookedUpKind::Pull => pulls::COLUMNS,
@@ -158,6 +169,7 @@ impl Collection for LookedUp {
             LookedUpKind::Secret => objects::secret_cells(&object),
             LookedUpKind::Claim => claims::cells(&object, now),
             LookedUpKind::NetworkPolicy => network_policies::cells(&object),
+            LookedUpKind::Endpoints => endpoints::cells(&object),
             LookedUpKind::Source => own::source_cells(object, now),
             LookedUpKind::Image => images::cells(&object, now),
             LookedUpKind::Pull => pulls::cells(&object, now),

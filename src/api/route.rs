@@ -298,10 +298,12 @@ impl Route {
             ["events"] => Some(Self::Events(None)),
             ["configmaps"] => Some(Self::Objects(LookedUpKind::ConfigMap, None)),
             ["secrets"] => Some(Self::Objects(LookedUpKind::Secret, None)),
+            ["endpoints"] => Some(Self::Objects(LookedUpKind::Endpoints, None)),
             ["persistentvolumeclaims"] => Some(Self::Claims(None)),
-            ["namespaces", namespace, plural @ ("configmaps" | "secrets"), ref rest @ ..] => {
+            ["namespaces", namespace, plural @ ("configmaps" | "secrets" | "endpoints"), ref rest @ ..] => {
                 let kind = match plural {
                     "secrets" => LookedUpKind::Secret,
+                    "endpoints" => LookedUpKind::Endpoints,
                     _ => LookedUpKind::ConfigMap,
                 };
                 let namespace = namespace.to_owned();
@@ -413,6 +415,8 @@ mod tests {
             ("/api/v1/namespaces/default/pods/web-edge/proxy", None),
             ("/api/v1/configmaps", Some(Route::Objects(LookedUpKind::ConfigMap, None))),
             ("/api/v1/namespaces/x/secrets", Some(Route::Objects(LookedUpKind::Secret, Some("x".into())))),
+            ("/api/v1/endpoints", Some(Route::Objects(LookedUpKind::Endpoints, None))),
+            ("/api/v1/namespaces/default/endpoints/web-edge", Some(Route::Object(LookedUpKind::Endpoints, web()))),
             ("/api/v1/namespaces/default/secrets/web-edge", Some(Route::Object(LookedUpKind::Secret, web()))),
             ("/api/v1/namespaces/default/secrets/web-edge/data", None),
             ("/api/v1/persistentvolumeclaims", Some(Route::Claims(None))),

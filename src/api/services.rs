@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Label of an EndpointSlice with the name of its Service.
-const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+pub(super) const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 /// Changes of one kind that are remembered for watchers.
 const HISTORY: usize = 256;
 
@@ -91,6 +91,12 @@ impl ServiceView {
     /// Counts a change of packet rules.
     pub fn count_change(&self) {
         self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All Services, and all EndpointSlices.
+    pub(super) fn objects(&self) -> (Vec<Value>, Vec<Value>) {
+        let objects = |journal: &Journal<PodKey, PublishedObject>| journal.list().1.iter().map(|item| item.object()).collect();
+        (objects(&self.services), objects(&self.slices))
     }
 
     /// Figures for monitoring.

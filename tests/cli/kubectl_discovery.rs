@@ -2,6 +2,8 @@
 
 use crate::host::{Host, text};
 use crate::kubectl::Kubectl;
+use podstead::api::services::Shown;
+use podstead::pod::SourceId;
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use serde_json::{Value, json};
 
@@ -44,6 +46,33 @@ fn kubectl_finds_documents_for_patches() {
         let applied = kubectl.output(&["apply", "-f", file.to_str().unwrap()]);
         let message = text(&applied.stderr);
         assert!(!message.contains("openapi") && !message.contains("NotFound"), "{message}");
+    }
+}
+
+#[test]
+fn every_kubectl_shows_endpoints() {
+    let host = Host::start();
+    let ports = json!([{"name": "http", "port": 80, "targetPort": 8080}]);
+    let spec = json!({"clusterIP": "10.202.0.7", "ipFamilies": ["IPv4"], "selector": {"app": "web"}, "ports": ports});
+    let service = json!({"metadata": {"name": "web", "namespace": "shop"}, "spec": spec});
+    let slice = json!({
+        "metadata": {"name": "web-v4", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}}, "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.201.0.5"], "conditions": {"ready": true}}],
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+    });
+    host.services.replace(vec![Shown {
+        service: serde_json::from_value(service).unwrap(),
+        slices: vec![serde_json::from_value(slice).unwrap()],
+        source: SourceId::new("manifests"),
+    }]);
+    for kubectl in Kubectl::all(&host) {
+        // Versions up to 1.30 ask for Endpoints, later ones for EndpointSlices.
+        let described = kubectl.run(&["describe", "svc", "web", "-n", "shop"]);
+        let endpoints = described.lines().find(|line| line.starts_with("Endpoints:")).unwrap_or_default();
+        assert!(endpoints.ends_with(" 10.201.0.5:8080"), "1.{}: {described}", kubectl.minor());
+        let listed = kubectl.run(&["get", "ep", "-A", "--no-headers"]);
+        assert_eq!(listed.split_whitespace().collect::<Vec<_>>(), ["shop", "web", "10.201.0.5:8080"]);
+        assert_eq!(kubectl.run(&["get", "ep", "web", "-n", "shop", "-o", "jsonpath={.subsets[0].addresses[0].ip}"]), "10.201.0.5");
     }
 }
 

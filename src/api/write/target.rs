@@ -112,7 +112,7 @@ const fn listed(kind: LookedUpKind) -> Option<(&'static str, &'static str)> {
         LookedUpKind::ConfigMap => Some(("ConfigMap", "v1")),
         LookedUpKind::Secret => Some(("Secret", "v1")),
         LookedUpKind::NetworkPolicy => Some((networking::KIND, networking::API_VERSION)),
-        LookedUpKind::Claim | LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull => None,
+        LookedUpKind::Endpoints | LookedUpKind::Claim | LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull => None,
         LookedUpKind::Namespace | LookedUpKind::Node => None,
     }
 }
