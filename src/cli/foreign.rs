@@ -1,20 +1,26 @@
-//! Subcommands that people know from kubectl, docker and systemctl and that podstead has not: the error says what to type. **Pure** but for the
-//! end of the process.
+//! Subcommands that people know from kubectl, docker and systemctl and that podstead has not: the error says what to type. **Pure** but for
+//! the output.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::io::{self, Write};
+use std::process::ExitCode;
 
-/// Exit code of clap for a command line that it does not understand.
-const USAGE: i32 = 2;
+/// Exit code of a command line that is not understood, as clap has it.
+const USAGE: u8 = 2;
 
-/// Prints the error and ends the process.
-pub(super) fn exit(error: &clap::Error) -> ! {
-    let Some((word, hint)) = word_of(error).filter(|word| is_first(word)).and_then(|word| Some((word, hint(word)?))) else {
-        error.exit();
-    };
-    // A closed stderr is not an error.
-    writeln!(io::stderr(), "podstead: there is no subcommand {word:?}: {hint}").ok();
-    std::process::exit(USAGE)
+/// Prints what clap has to say of a command line that it does not run: an error, or a help.
+pub(super) fn report(error: &clap::Error) -> ExitCode {
+    // A closed stream is not an error.
+    match word_of(error).filter(|word| is_first(word)).and_then(|word| Some((word, hint(word)?))) {
+        Some((word, hint)) => {
+            writeln!(io::stderr(), "podstead: there is no subcommand {word:?}: {hint}").ok();
+            ExitCode::from(USAGE)
+        }
+        None => {
+            error.print().ok();
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE))
+        }
+    }
 }
 
 /// The unknown subcommand.

@@ -169,7 +169,10 @@ pub fn command() -> clap::Command {
 
 /// Parses the arguments of this process and runs the subcommand.
 pub fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| foreign::exit(&error));
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return foreign::report(&error),
+    };
     fold::read_terminal_width();
     let context = Context::new(cli.global);
     let command = cli.command.unwrap_or_else(|| Command::Status(status::StatusArgs::default()));
