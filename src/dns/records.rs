@@ -30,7 +30,7 @@ pub struct Records {
 #[derive(Debug, Default)]
 struct Pods {
     by_uid: BTreeMap<PodUid, ZonePod>,
-    services: Vec<ServiceNames>,
+    services: Arc<Vec<ServiceNames>>,
     changes: u32,
 }
 
@@ -48,7 +48,7 @@ impl Records {
     }
 
     /// Replaces the names of all Services.
-    pub fn set_services(&self, services: Vec<ServiceNames>) {
+    pub fn set_services(&self, services: Arc<Vec<ServiceNames>>) {
         let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
         if pods.services != services {
             pods.services = services;

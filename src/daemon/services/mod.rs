@@ -96,7 +96,7 @@ pub(super) struct Steward {
     /// Services that an earlier daemon left in the packet rules.
     hold: Hold,
     /// Names in the resolver.
-    names: Vec<ServiceNames>,
+    names: Arc<Vec<ServiceNames>>,
     /// Problems that were recorded as events.
     told: BTreeSet<(ObjectName, String)>,
 }
@@ -114,7 +114,7 @@ impl Steward {
             in_force: Some(ServiceRanges::default()),
             frontends: Frontends::default(),
             hold: Hold::default(),
-            names: Vec::new(),
+            names: Arc::default(),
             told: BTreeSet::new(),
         }
     }
@@ -197,7 +197,7 @@ impl Steward {
             self.links.view.count_change();
         }
         self.frontends = frontends;
-        self.set_names(plan.names.clone());
+        self.set_names(Arc::clone(&plan.names));
         self.forget(objects, &plan.grants).map_err(TurnError::Record)?;
         self.tell(&plan.refused, &excess);
         let host = host_ips().unwrap_or_default();
@@ -241,16 +241,19 @@ impl Steward {
 
     /// Takes names away that lead nowhere after the next change of rules.
     fn remove_names(&mut self, next: &[ServiceNames]) {
+        if *self.names == next {
+            return;
+        }
         let stays = |names: &&ServiceNames| next.contains(names);
         let kept: Vec<ServiceNames> = self.names.iter().filter(stays).cloned().collect();
         if kept.len() != self.names.len() {
-            self.set_names(kept);
+            self.set_names(Arc::new(kept));
         }
     }
 
-    fn set_names(&mut self, names: Vec<ServiceNames>) {
+    fn set_names(&mut self, names: Arc<Vec<ServiceNames>>) {
         if let Some(records) = &self.links.names {
-            records.set_services(names.clone());
+            records.set_services(Arc::clone(&names));
         }
         self.names = names;
     }

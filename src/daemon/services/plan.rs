@@ -78,7 +78,7 @@ pub(super) fn ports(grants: &Grants) -> impl Iterator<Item = HostSocket> {
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) grants: Grants,
-    pub(super) names: Vec<ServiceNames>,
+    pub(super) names: Arc<Vec<ServiceNames>>,
     pub(super) refused: Vec<Refused>,
     served: Vec<(SourcedService, ServiceEndpoints)>,
 }
@@ -135,7 +135,7 @@ impl Plan {
             is_retried: is_retried(refusal.reason),
         }));
         let names = served.iter().filter_map(|(service, endpoints)| ServiceNames::of(&service.definition, &grants, endpoints));
-        Self { names: names.collect(), grants, refused, served }
+        Self { names: Arc::new(names.collect()), grants, refused, served }
     }
 
     /// The frontends that take the place of those that are there, and Services with too many endpoints.

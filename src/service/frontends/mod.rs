@@ -17,6 +17,7 @@ use crate::range::{Family, Subnet};
 use podstead_pod::host_ports::Protocol;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// Endpoints behind one frontend (S28).
 pub const MOST_ENDPOINTS: usize = 256;
@@ -89,9 +90,10 @@ pub struct Backing {
 /// All frontends that have an endpoint. Who connects to an address of a Service and finds no frontend is refused (S19).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frontends {
-    frontends: BTreeMap<Frontend, Backing>,
+    // Shared by copies: who decides and who has them in the kernel keep them both.
+    frontends: Arc<BTreeMap<Frontend, Backing>>,
     /// Endpoints that are not on this host: the source of packets to them is rewritten (S16).
-    elsewhere: BTreeSet<Socket>,
+    elsewhere: Arc<BTreeSet<Socket>>,
 }
 
 /// Endpoints by their index, seconds of bonds, and the clients that are answered, as the kernel has them.
@@ -104,7 +106,7 @@ impl Frontends {
     /// The frontends that take the place of `self`. Endpoints that stay keep their index, so that few elements change (R1). Names also the Services
     /// of which some endpoints are left out: new ones, never one that is in the rules (S28).
     pub fn next<'a>(&self, services: impl IntoIterator<Item = Served<'a>>, grants: &Grants) -> (Self, Excess) {
-        let (mut next, mut excess) = (Self::default(), Excess::default());
+        let (mut next, mut next_elsewhere, mut excess) = (BTreeMap::new(), BTreeSet::new(), Excess::default());
         let services = services.into_iter().filter(|(service, _)| service.has_packet_rules);
         let wanted: Vec<Wanted<'_>> = services.flat_map(|(service, endpoints)| self.wanted(service, endpoints, grants)).collect();
         let kept: usize = wanted.iter().map(|wanted| wanted.kept.len()).sum();
@@ -127,12 +129,12 @@ impl Frontends {
                 continue;
             }
             let is_used = |socket: &Socket| endpoints.contains(&SocketAddr::new(socket.address, socket.port));
-            next.elsewhere.extend(elsewhere.into_iter().filter(is_used));
+            next_elsewhere.extend(elsewhere.into_iter().filter(is_used));
             // `nft` 1.0.6 cannot load a listing with rules that bind clients over IPv6 (R4).
             let affinity = service.affinity.filter(|_| frontend.family() == Family::V4);
-            next.frontends.insert(frontend, Backing { endpoints, affinity, source_ranges });
+            next.insert(frontend, Backing { endpoints, affinity, source_ranges });
         }
-        (next, excess)
+        (Self { frontends: Arc::new(next), elsewhere: Arc::new(next_elsewhere) }, excess)
     }
 
     /// The frontends of a Service with the endpoints that they shall have.
@@ -159,7 +161,7 @@ impl Frontends {
 
     /// The frontends that elements in the kernel stand for. What lacks its endpoints, or ranges that it shall be limited to, is left out.
     pub fn recovered(elements: &Elements) -> Self {
-        let mut found = Self::default();
+        let (mut found, mut elsewhere) = (BTreeMap::new(), BTreeSet::new());
         let mut backings: BTreeMap<Frontend, Found> = BTreeMap::new();
         let (mut entries, mut fenced) = (BTreeSet::new(), BTreeSet::new());
         for (key, value) in elements {
@@ -179,7 +181,7 @@ impl Frontends {
                 (Key::SourceRange(socket, range), _) => {
                     backings.entry(Frontend::Node(socket)).or_default().2.insert(range);
                 }
-                (Key::Elsewhere(socket), _) => drop(found.elsewhere.insert(socket)),
+                (Key::Elsewhere(socket), _) => drop(elsewhere.insert(socket)),
                 (Key::Service(socket), _) => drop(entries.insert(Frontend::Address(socket))),
                 (Key::NodePort(socket), _) => drop(entries.insert(Frontend::Node(socket))),
                 (Key::FencedPort(socket), _) => drop(fenced.insert(Frontend::Node(socket))),
@@ -190,23 +192,24 @@ impl Frontends {
             let is_limited = fenced.contains(&frontend) != source_ranges.is_empty();
             if entries.contains(&frontend) && !endpoints.is_empty() && is_limited {
                 let endpoints = endpoints.into_values().collect();
-                found.frontends.insert(frontend, Backing { endpoints, affinity, source_ranges });
+                found.insert(frontend, Backing { endpoints, affinity, source_ranges });
             }
         }
-        found
+        Self { frontends: Arc::new(found), elsewhere: Arc::new(elsewhere) }
     }
 
     /// These frontends, and of `earlier` ones the endpoints that are kept (R8).
     pub fn keeping(mut self, earlier: &Self, is_kept: impl Fn(&Frontend, IpAddr) -> bool) -> Self {
-        for (frontend, before) in &earlier.frontends {
+        let (frontends, used_elsewhere) = (Arc::make_mut(&mut self.frontends), Arc::make_mut(&mut self.elsewhere));
+        for (frontend, before) in &*earlier.frontends {
             let kept = before.endpoints.iter().copied().filter(|endpoint| is_kept(frontend, endpoint.ip()));
             let kept: Vec<SocketAddr> = kept.collect();
             if kept.is_empty() {
                 continue;
             }
             let elsewhere = kept.iter().map(|endpoint| Socket::of(*endpoint, frontend.protocol()));
-            self.elsewhere.extend(elsewhere.filter(|socket| earlier.elsewhere.contains(socket)));
-            let backing = self.frontends.entry(*frontend).or_insert_with(|| Backing { endpoints: Vec::new(), ..before.clone() });
+            used_elsewhere.extend(elsewhere.filter(|socket| earlier.elsewhere.contains(socket)));
+            let backing = frontends.entry(*frontend).or_insert_with(|| Backing { endpoints: Vec::new(), ..before.clone() });
             let wanted: BTreeSet<SocketAddr> = backing.endpoints.iter().copied().chain(kept).collect();
             backing.endpoints = arrange(&before.endpoints, wanted);
         }
