@@ -400,14 +400,9 @@ impl<'t, 'f> Builder<'t, 'f> {
                 };
                 patches.extend(resources_of(trees, self.limits)?);
             }
-            if patches.is_empty() {
-                let at = kustomization.strategic_patches.first().map_or(target.at, |text| text.at);
-                let fault = Fault::at(CODE, at, "the patches are empty").field("patchesStrategicMerge");
-                return Err(fault.hint("write an object with the fields to change, or remove the entry"));
-            }
             self.schemas.note_merge();
-            let rules = self.rules();
-            patch::apply_legacy_strategic(resources, &patches, rules)?;
+            let at = kustomization.strategic_patches[0].at;
+            patch::apply_legacy_strategic(resources, &patches, at, self.rules())?;
             done(resources, "PatchStrategicMergeTransformer");
         }
         for patch in &kustomization.patches {

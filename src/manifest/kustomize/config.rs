@@ -157,7 +157,7 @@ impl Default for Config {
             template_labels: metadata_labels(),
             common_annotations: of_v1(specs(ANNOTATIONS), &["ReplicationController"]),
             name_references: super::name_reference_table::name_references(),
-            var_references: super::variable::references(),
+            var_references: super::var_reference_table::references(),
             images: specs(IMAGES),
             replicas: specs(REPLICAS),
         }

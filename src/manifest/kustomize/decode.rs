@@ -66,6 +66,14 @@ impl Reader<'_> {
     fn typed(&mut self, node: Node, kind: Kind, mut faults: Vec<Fault>) {
         let at = self.object.tree.at;
         let key = object::key_of(&node, kind, self.namespace);
+        if let Some(sealed) = node.entry("sops") {
+            // What the build has changed does not fit its checksum any more, so it cannot be opened here.
+            let at = sealed.key_at.unwrap_or(at);
+            let fault = Fault::at(code::SOPS, at, "a document that SOPS has encrypted cannot be a resource of a kustomization");
+            let hint =
+                "keep the file beside the kustomization and remove it from resources: it is decrypted as a manifest of its own";
+            return self.refuse(vec![fault.hint(hint)], key);
+        }
         let places = Places::Table(self.table);
         let checked = schema::check(&node, kind.structure, Extent::Whole, "", at, places, self.limits.max_problems);
         faults.retain(|fault| fault.code != code::WRONG_TYPE);

@@ -4,7 +4,10 @@ use super::CODE;
 use super::config::FieldSpec;
 use super::id::Gvk;
 use super::tree::{Scalar, Tree, Value};
-use crate::fault::Fault;
+use crate::fault::{Fault, quoted};
+
+/// Field of a value that says none.
+pub(super) const DEFAULT_PATH: &str = "metadata.name";
 
 /// What a missing field is made as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +74,39 @@ fn walk(
             Err(Fault::at(CODE, tree.at, message))
         }
     }
+}
+
+/// The value at a path, where every step names one value.
+pub(super) fn look_up<'t>(tree: &'t Tree, path: &[String]) -> Result<Option<&'t Tree>, String> {
+    let mut found = tree;
+    for step in path.iter().map(|step| step.trim()).filter(|step| !step.is_empty()) {
+        let next = if let Ok(index) = step.parse::<usize>() {
+            found.items().get(index)
+        } else if step == "-" {
+            found.items().last()
+        } else if step == "*" {
+            return Err("a source names one value: * is not possible".to_owned());
+        } else if step.starts_with('[') && step.ends_with(']') {
+            let (key, value) = element(step)?;
+            found.items().iter().find(|item| match key.is_empty() {
+                true => item.text() == value,
+                false => item.get(key).is_some_and(|field| !field.is_null() && field.text() == value),
+            })
+        } else {
+            found.get(step)
+        };
+        match next.filter(|next| !next.is_null()) {
+            Some(next) => found = next,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(found))
+}
+
+/// Key and value of a step `[key=value]`.
+pub(super) fn element(step: &str) -> Result<(&str, &str), String> {
+    let inner = step.strip_prefix('[').and_then(|step| step.strip_suffix(']')).unwrap_or(step);
+    inner.split_once('=').ok_or_else(|| format!("{} is not [name=value]", quoted(step)))
 }
 
 /// The steps of a path; a delimiter behind a backslash belongs to its step.

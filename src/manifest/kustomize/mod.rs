@@ -45,6 +45,7 @@ mod texts;
 mod time;
 mod transform;
 mod tree;
+mod var_reference_table;
 mod variable;
 
 #[cfg(test)]

@@ -109,8 +109,17 @@ pub(super) fn apply_legacy_json(
     Ok(())
 }
 
-/// Applies the objects of `patchesStrategicMerge`.
-pub(super) fn apply_legacy_strategic(resources: &mut Vec<Resource>, patches: &[Resource], rules: Rules<'_>) -> Result<(), Fault> {
+/// Applies the objects of `patchesStrategicMerge`, of which `at` is the place.
+pub(super) fn apply_legacy_strategic(
+    resources: &mut Vec<Resource>,
+    patches: &[Resource],
+    at: u32,
+    rules: Rules<'_>,
+) -> Result<(), Fault> {
+    if patches.is_empty() {
+        let fault = Fault::at(CODE, at, "the patches are empty").field("patchesStrategicMerge");
+        return Err(fault.hint("write an object with the fields to change, or remove the entry"));
+    }
     patches.iter().try_for_each(|patch| merge_by_id(resources, patch, rules, true))
 }
 

@@ -1,7 +1,7 @@
 //! Replacements: values that are copied from one object, or from the kustomization, to fields of others.
 
 use super::CODE;
-use super::field_path::split_brackets;
+use super::field_path::{DEFAULT_PATH, element, look_up, split_brackets};
 use super::id::Id;
 use super::kustomization::{FieldOptions, Replacement, Source, SourceField, Target};
 use super::resource::Resource;
@@ -9,8 +9,6 @@ use super::select;
 use super::structured;
 use super::tree::{Field, Scalar, Tag, Tree, Value};
 use crate::fault::{Fault, quoted};
-
-pub(super) const DEFAULT_PATH: &str = "metadata.name";
 
 /// Kind of the values that are made where `create` is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,39 +72,6 @@ fn source_value(resources: &[Resource], source: &SourceField) -> Result<Tree, Fa
     };
     scalar.text = part.to_owned();
     Ok(value)
-}
-
-/// The value at a path, where every step names one value.
-pub(super) fn look_up<'t>(tree: &'t Tree, path: &[String]) -> Result<Option<&'t Tree>, String> {
-    let mut found = tree;
-    for step in path.iter().map(|step| step.trim()).filter(|step| !step.is_empty()) {
-        let next = if let Ok(index) = step.parse::<usize>() {
-            found.items().get(index)
-        } else if step == "-" {
-            found.items().last()
-        } else if step == "*" {
-            return Err("a source names one value: * is not possible".to_owned());
-        } else if step.starts_with('[') && step.ends_with(']') {
-            let (key, value) = element(step)?;
-            found.items().iter().find(|item| match key.is_empty() {
-                true => item.text() == value,
-                false => item.get(key).is_some_and(|field| !field.is_null() && field.text() == value),
-            })
-        } else {
-            found.get(step)
-        };
-        match next.filter(|next| !next.is_null()) {
-            Some(next) => found = next,
-            None => return Ok(None),
-        }
-    }
-    Ok(Some(found))
-}
-
-/// Key and value of a step `[key=value]`.
-fn element(step: &str) -> Result<(&str, &str), String> {
-    let inner = step.strip_prefix('[').and_then(|step| step.strip_suffix(']')).unwrap_or(step);
-    inner.split_once('=').ok_or_else(|| format!("{} is not [name=value]", quoted(step)))
 }
 
 fn apply_target(resources: &mut [Resource], at: u32, value: &Tree, target: &Target, max_nodes: usize) -> Result<(), Fault> {

@@ -2,10 +2,9 @@
 
 use super::CODE;
 use super::config::{Config, FieldSpec};
-use super::field_path::{Make, split_brackets, visit};
+use super::field_path::{DEFAULT_PATH, Make, look_up, split_brackets, visit};
 use super::id::{Gvk, Id};
 use super::reader::Item;
-use super::replacement;
 use super::resource::Resource;
 use super::tree::{Scalar, Tag, Tree, Value};
 use crate::fault::{Fault, code, quoted};
@@ -34,12 +33,8 @@ struct Known {
 /// Reads an entry of `vars`.
 pub(super) fn var(item: &Item<'_>) -> Result<Var, Fault> {
     let fields = item.fields(&["name", "objref", "fieldref"])?;
-    let mut var = Var {
-        at: item.at,
-        name: fields.string("name")?.text,
-        target: Id::default(),
-        field_path: replacement::DEFAULT_PATH.to_owned(),
-    };
+    let mut var =
+        Var { at: item.at, name: fields.string("name")?.text, target: Id::default(), field_path: DEFAULT_PATH.to_owned() };
     if let Some(target) = fields.get("objref") {
         let target = target.fields(&["apiVersion", "group", "version", "kind", "name", "namespace"])?;
         let text = |name: &str| Ok(target.string(name)?.text);
@@ -101,7 +96,7 @@ impl Var {
         };
         let steps = with_indices(split_brackets(&self.field_path, '.'));
         let missing = || self.fault(format!("{} has no field {}", resource.id().text(), quoted(&self.field_path)));
-        let Some(found) = replacement::look_up(&resource.tree, &steps).map_err(|message| self.fault(message))? else {
+        let Some(found) = look_up(&resource.tree, &steps).map_err(|message| self.fault(message))? else {
             return Err(missing());
         };
         let Value::Scalar(scalar) = &found.value else { return Ok(None) };
@@ -258,42 +253,6 @@ impl Replacer<'_> {
         *scalar = Scalar { text: written, tag: Tag::String, styled: scalar.styled };
         Ok(())
     }
-}
-
-const OF_CONTAINERS: &[&str] = &["args", "command", "env/value", "volumeMounts/mountPath"];
-
-/// Kinds with containers, the path of their pod, and that of the servers of their volumes, as upstream has them.
-const PODS: &[(&str, &str, &str)] = &[
-    ("CronJob", "spec/jobTemplate/spec/template/spec", "spec/jobTemplate/spec/template/volumes/nfs/server"),
-    ("DaemonSet", "spec/template/spec", "spec/template/spec/volumes/nfs/server"),
-    ("Deployment", "spec/template/spec", "spec/template/spec/volumes/nfs/server"),
-    ("Job", "spec/template/spec", "spec/template/spec/volumes/nfs/server"),
-    ("Pod", "spec", "spec/volumes/nfs/server"),
-    ("ReplicaSet", "spec/template/spec", "spec/template/spec/volumes/nfs/server"),
-    ("StatefulSet", "spec/template/spec", "spec/volumeClaimTemplates/spec/nfs/server"),
-];
-
-const OTHERS: &[(&str, &str)] = &[
-    ("Deployment", "spec/template/metadata/annotations"),
-    ("Ingress", "spec/rules/host"),
-    ("Ingress", "spec/tls/hosts"),
-    ("Ingress", "spec/tls/secretName"),
-    ("Service", "spec/ports/port"),
-    ("Service", "spec/ports/targetPort"),
-    ("PersistentVolume", "spec/nfs/server"),
-    ("", "metadata/labels"),
-    ("", "metadata/annotations"),
-];
-
-/// Fields that may have vars, which kustomize has built in.
-pub(super) fn references() -> Vec<FieldSpec> {
-    let spec = |kind: &str, path: String| FieldSpec { gvk: Gvk { kind: kind.to_owned(), ..Gvk::default() }, path, create: false };
-    let of_pods = PODS.iter().flat_map(|(kind, pod, server)| {
-        let lists = ["containers", "initContainers"].into_iter();
-        let fields = lists.flat_map(move |list| OF_CONTAINERS.iter().map(move |field| format!("{pod}/{list}/{field}")));
-        fields.chain([(*server).to_owned()]).map(move |path| spec(kind, path))
-    });
-    of_pods.chain(OTHERS.iter().map(|(kind, path)| spec(kind, (*path).to_owned()))).collect()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod refusals;
 mod replacements;
 mod upstream;
 mod vars;
+mod whole;
 
 use super::{Build, BuildLimits, build};
 use podstead_pod::Severity;

@@ -90,3 +90,15 @@ fn debug_output_has_no_content() {
     let text = format!("{built:?}");
     assert!(text.contains("Secret") && !text.contains("hunter2") && !text.contains("aHVudGVyMg"), "{text}");
 }
+
+#[test]
+fn encrypted_resources_are_refused_with_a_remedy() {
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: 'ENC[AES256_GCM,data:x]'}\nsops:\n  mac: x\n";
+    let built = built("", &[("kustomization.yaml", "resources: [s.yaml]\n"), ("s.yaml", secret)]);
+    let decoded = built.objects[0].decode("default", &crate::Limits::default());
+    assert!(decoded.objects.is_empty());
+    let problems: Vec<String> = decoded.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].starts_with("s.yaml:5:1: error[sops]:"), "{problems:?}");
+    assert!(problems[0].contains("keep the file beside the kustomization"), "{problems:?}");
+}
