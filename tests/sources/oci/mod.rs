@@ -106,20 +106,29 @@ impl Following {
         tokio::time::timeout(DEADLINE, self.reports.recv()).await.expect("no report in time").unwrap().1
     }
 
+    /// The next artifact. While docker-registry takes or deletes a tag, it lists it and does not have it for a moment.
     async fn artifact(&mut self) -> Artifact {
-        match self.next().await {
-            SourceReport::Artifact(artifact) => artifact,
-            other => panic!("{other:?}"),
+        loop {
+            match self.next().await {
+                SourceReport::Artifact(artifact) => return artifact,
+                SourceReport::Failed(reason) if reason.ends_with("(404 Not Found)") => {}
+                SourceReport::Recovered => {}
+                other => panic!("{other:?}"),
+            }
         }
     }
 
-    /// Waits for a failure with this text. While a registry deletes a manifest, its tags lead nowhere for a moment.
+    /// Waits for a failure with this text, as [`Following::artifact`] does for an artifact.
     async fn failure_with(&mut self, text: &str) {
         let deadline = std::time::Instant::now() + DEADLINE;
         let mut told = String::new();
         while !told.contains(text) {
             assert!(std::time::Instant::now() < deadline, "not {text:?}, but {told:?}");
-            told = self.failure().await;
+            match self.next().await {
+                SourceReport::Failed(reason) => told = reason,
+                SourceReport::Recovered => {}
+                other => panic!("{other:?}"),
+            }
         }
     }
 
