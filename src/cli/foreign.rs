@@ -1,4 +1,4 @@
-//! Subcommands that people know from kubectl, docker and systemctl and that podstead has not: the error says what to type. **Pure** but for
+//! Subcommands of kubectl, docker and systemctl that podstead does not have: the error says what to type. **Pure** but for
 //! the output.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
