@@ -2,16 +2,18 @@
 
 use super::config::Config;
 use super::generate::{self, Kind as Generated};
-use super::kustomization::{self, FILE_NAMES, Generator, Kind, Kustomization, Patch, Replacement, ReplacementField};
+use super::kustomization::{
+    self, FILE_NAMES, Generator, GeneratorOptions, Kind, Kustomization, Patch, Replacement, ReplacementField,
+};
 use super::origin::{self, BuildMetadata, Maker};
-use super::patch::{self, PatchText, Rules};
+use super::patch::{PatchText, Rules};
 use super::paths::{self, PathFault};
 use super::reader::{Item, Text};
 use super::resource::Resource;
 use super::resources::{self, resources_of};
 use super::schema::Schemas;
 use super::texts::{Place, Texts};
-use super::transform::{self, Affix};
+use super::transform::{self, Affix, Namespace, Subjects};
 use super::tree::Tree;
 use super::variable::{self, Var};
 use super::{BuildLimits, CODE, crds, name_reference, replacement, sort};
@@ -20,23 +22,23 @@ use crate::node::Value;
 
 /// Objects and the fields that transformers know, on the way up.
 #[derive(Debug)]
-struct Accumulator {
-    resources: Vec<Resource>,
+pub(super) struct Accumulator {
+    pub(super) resources: Vec<Resource>,
     config: Config,
     vars: Vec<Var>,
 }
 
 impl Accumulator {
-    fn empty() -> Self {
+    pub(super) fn empty() -> Self {
         Self { resources: Vec::new(), config: Config::empty(), vars: Vec::new() }
     }
 }
 
 /// A kustomization and where it is.
-struct Target {
-    kustomization: Kustomization,
+pub(super) struct Target {
+    pub(super) kustomization: Kustomization,
     /// Its directory.
-    directory: String,
+    pub(super) directory: String,
     /// Path of its file.
     file: String,
     /// Place of its file.
@@ -51,7 +53,7 @@ pub(super) struct Builder<'t, 'f> {
     pub(super) limits: &'f BuildLimits,
     pub(super) warnings: Vec<Fault>,
     schemas: Schemas,
-    metadata: BuildMetadata,
+    pub(super) metadata: BuildMetadata,
     /// Directories from the one that is built down to the current one.
     chain: Vec<String>,
     objects: usize,
@@ -81,13 +83,7 @@ impl<'t, 'f> Builder<'t, 'f> {
         let mut built = Accumulator::empty();
         self.chain.push(directory.to_owned());
         self.accumulate(&target, &mut built)?;
-        for resource in &mut built.resources {
-            if resource.is_enabled(super::resource::NEEDS_HASH) {
-                let name = format!("{}-{}", resource.name(), generate::hash(resource));
-                resource.store_id();
-                resource.set_name(&name);
-            }
-        }
+        add_hashes(&mut built.resources);
         name_reference::fix(&mut built.resources, &built.config)?;
         self.warnings.extend(variable::resolve(&mut built.resources, &built.vars, &built.config)?);
         let is_local =
@@ -153,11 +149,16 @@ impl<'t, 'f> Builder<'t, 'f> {
                 self.generate(target, generator, kind, built)?;
             }
         }
+        let generators = self.generators(target)?;
+        self.run_generators(target, &generators, built)?;
         for component in components {
             let (directory, origin) = self.directory(target, component)?;
             self.nested(&directory, origin, component.at, Kind::Component, built)?;
         }
+        // As upstream has it, all are read before anything is changed.
+        let transformers = self.transformers(target)?;
         self.transform(target, built)?;
+        self.run_transformers(target, &transformers, &mut built.resources)?;
         let vars = &target.kustomization.vars;
         for var in vars {
             self.visit(&built.resources, var.place())?;
@@ -183,7 +184,8 @@ impl<'t, 'f> Builder<'t, 'f> {
         config.merge(&known, target.at)
     }
 
-    fn resource(&mut self, target: &Target, path: &Text, built: &mut Accumulator) -> Result<(), Fault> {
+    /// Adds the objects of a file or a directory.
+    pub(super) fn resource(&mut self, target: &Target, path: &Text, built: &mut Accumulator) -> Result<(), Fault> {
         let joined = self.path(target, path)?;
         if self.texts.is_directory(&joined) {
             let (directory, origin) = self.directory(target, path)?;
@@ -196,12 +198,17 @@ impl<'t, 'f> Builder<'t, 'f> {
                 let path = clean(&format!("{}/{}", target.origin, path.text));
                 origin::note_file(&mut resource, &path);
             }
-            self.count(resource.tree.at)?;
-            let gvk = |key: &str| resource.tree.get(key).map_or("", Tree::text);
-            self.schemas.note_kind(gvk("apiVersion"), gvk("kind"));
-            resources::append(&mut built.resources, resource)?;
+            self.add(resource, &mut built.resources)?;
         }
         Ok(())
+    }
+
+    /// Adds an object that was read.
+    pub(super) fn add(&mut self, resource: Resource, resources: &mut Vec<Resource>) -> Result<(), Fault> {
+        self.count(resource.tree.at)?;
+        let gvk = |key: &str| resource.tree.get(key).map_or("", Tree::text);
+        self.schemas.note_kind(gvk("apiVersion"), gvk("kind"));
+        resources::append(resources, resource)
     }
 
     /// Sets the schema of `openapi`, unless there is one already.
@@ -228,7 +235,12 @@ impl<'t, 'f> Builder<'t, 'f> {
         }
     }
 
-    fn rules(&self) -> Rules<'_> {
+    /// Notes that patches are merged.
+    pub(super) fn note_merge(&mut self) {
+        self.schemas.note_merge();
+    }
+
+    pub(super) fn rules(&self) -> Rules<'_> {
         Rules { limits: self.limits, schemas: &self.schemas }
     }
 
@@ -243,7 +255,7 @@ impl<'t, 'f> Builder<'t, 'f> {
     }
 
     /// Counts a transformer that looks at these objects.
-    fn visit(&mut self, resources: &[Resource], at: u32) -> Result<(), Fault> {
+    pub(super) fn visit(&mut self, resources: &[Resource], at: u32) -> Result<(), Fault> {
         self.visits = self.visits.saturating_add(resources.len());
         if self.visits > self.limits.max_visits {
             let fault = Fault::at(code::TOO_COMPLEX, at, "there are too many changes of too many objects");
@@ -305,7 +317,7 @@ impl<'t, 'f> Builder<'t, 'f> {
     }
 
     /// A file of a kustomization, which must be in its directory or below, as upstream has it.
-    fn file(&mut self, target: &Target, path: &Text) -> Result<usize, Fault> {
+    pub(super) fn file(&mut self, target: &Target, path: &Text) -> Result<usize, Fault> {
         let joined = self.path(target, path)?;
         if !paths::is_in(&joined, &target.directory) {
             let message = format!("{} is not in the directory of the kustomization or below", quoted(&path.text));
@@ -336,6 +348,25 @@ impl<'t, 'f> Builder<'t, 'f> {
 
     fn generate(&mut self, target: &Target, generator: &Generator, kind: Generated, built: &mut Accumulator) -> Result<(), Fault> {
         let global = target.kustomization.generator_options.as_ref();
+        let file = origin_of_file(target);
+        let word = match kind {
+            Generated::ConfigMap => "ConfigMapGenerator",
+            Generated::Secret => "SecretGenerator",
+        };
+        let maker = self.metadata.is_any().then(|| Maker::field(&file, word));
+        self.generate_one(target, generator, kind, global, maker, built)
+    }
+
+    /// Adds what a generator makes; `maker` is noted.
+    pub(super) fn generate_one(
+        &mut self,
+        target: &Target,
+        generator: &Generator,
+        kind: Generated,
+        global: Option<&GeneratorOptions>,
+        maker: Option<Maker<'_>>,
+        built: &mut Accumulator,
+    ) -> Result<(), Fault> {
         let mut read = |path: &Text| {
             let index = self.file(target, path)?;
             let text = self.texts.text(index);
@@ -343,20 +374,15 @@ impl<'t, 'f> Builder<'t, 'f> {
         };
         let mut resource = generate::generate(generator, kind, global, &mut read)?;
         self.warnings.extend(generate::unknown_behavior(&generator.behavior));
-        if self.metadata.is_any() {
-            let file = origin_of_file(target);
-            let kind = match kind {
-                Generated::ConfigMap => "ConfigMapGenerator",
-                Generated::Secret => "SecretGenerator",
-            };
-            origin::note_generator(&mut resource, &Maker { file: &file, kind });
+        if let Some(maker) = maker {
+            origin::note_generator(&mut resource, &maker);
         }
         self.count(generator.at)?;
         resources::absorb(&mut built.resources, resource)
     }
 
     /// The text of a patch; of one that is written inline without the space at its end.
-    fn patch_text(&mut self, target: &Target, patch: &Patch, cut_end: bool) -> Result<PatchText, Fault> {
+    pub(super) fn patch_text(&mut self, target: &Target, patch: &Patch, cut_end: bool) -> Result<PatchText, Fault> {
         let inline = patch.patch.text.trim();
         match (inline.is_empty(), patch.path.is_empty()) {
             (true, true) => Err(Fault::at(CODE, patch.at, "a patch has a path or a patch")),
@@ -381,39 +407,23 @@ impl<'t, 'f> Builder<'t, 'f> {
         let is_noted = self.metadata.is_any();
         let done = |resources: &mut Vec<Resource>, kind: &'static str| {
             if is_noted {
-                origin::note_transformer(resources, &Maker { file: &file, kind });
+                origin::note_transformer(resources, &Maker::field(&file, kind));
             }
             resources.retain(|resource| !resource.tree.is_empty());
         };
         let kustomization = &target.kustomization;
         let Accumulator { resources, config, .. } = built;
-        if !kustomization.strategic_patches.is_empty() {
-            let mut patches = Vec::new();
-            for text in &kustomization.strategic_patches {
-                self.visit(resources, text.at)?;
-                let trees = match patch::is_inline(text, self.texts) {
-                    Some(trees) => trees,
-                    None => {
-                        let index = self.file(target, text)?;
-                        self.texts.trees(index)?
-                    }
-                };
-                patches.extend(resources_of(trees, self.limits)?);
-            }
-            self.schemas.note_merge();
-            let at = kustomization.strategic_patches[0].at;
-            patch::apply_legacy_strategic(resources, &patches, at, self.rules())?;
+        if let Some(first) = kustomization.strategic_patches.first() {
+            self.strategic_patches(target, &kustomization.strategic_patches, &Text::default(), first.at, resources)?;
             done(resources, "PatchStrategicMergeTransformer");
         }
         for patch in &kustomization.patches {
-            self.visit(resources, patch.at)?;
-            let text = self.patch_text(target, patch, true)?;
-            self.schemas.note_merge();
-            patch::apply(resources, patch, &text, self.texts, self.rules())?;
+            self.patch(target, patch, resources)?;
             done(resources, "PatchTransformer");
         }
         if !kustomization.namespace.is_empty() {
-            transform::namespace(resources, &kustomization.namespace, config)?;
+            let (name, fields) = (&kustomization.namespace, &config.namespace[..]);
+            transform::namespace(resources, Namespace { name, fields, subjects: Subjects::Default, unset_only: false })?;
             done(resources, "NamespaceTransformer");
         }
         if !kustomization.name_prefix.is_empty() {
@@ -426,12 +436,7 @@ impl<'t, 'f> Builder<'t, 'f> {
         }
         self.labels(target, resources, config, &done)?;
         for patch in &kustomization.json_patches {
-            self.visit(resources, patch.at)?;
-            let text = self.patch_text(target, patch, false)?;
-            let Some(selector) = &patch.target else {
-                return Err(Fault::at(CODE, patch.at, "a JSON patch must have a target").field("patchesJson6902"));
-            };
-            patch::apply_legacy_json(resources, selector, &text, self.texts, self.rules())?;
+            self.json_patch(target, patch, "patchesJson6902", resources)?;
             done(resources, "PatchJson6902Transformer");
         }
         for replica in &kustomization.replicas {
@@ -478,7 +483,8 @@ impl<'t, 'f> Builder<'t, 'f> {
         Ok(())
     }
 
-    fn replace(&mut self, target: &Target, field: &ReplacementField, resources: &mut [Resource]) -> Result<(), Fault> {
+    /// Makes the replacements of an entry.
+    pub(super) fn replace(&mut self, target: &Target, field: &ReplacementField, resources: &mut [Resource]) -> Result<(), Fault> {
         let max_nodes = self.limits.manifest.max_nodes as usize;
         let path = match field {
             ReplacementField::Inline(replacement) => return self.replace_one(replacement, resources, max_nodes),
@@ -488,7 +494,7 @@ impl<'t, 'f> Builder<'t, 'f> {
         let text = self.texts.text(index);
         let base = text.base;
         let node = self.texts.plain(&text.bytes, Place::File(base))?;
-        let item = Item { node: &node, path: String::new(), at: node.at.unwrap_or(base) };
+        let item = Item::root(&node, node.at.unwrap_or(base));
         let items = match &node.value {
             Value::List(_) => item.list()?,
             Value::Map(_) => vec![item],
@@ -511,6 +517,17 @@ impl<'t, 'f> Builder<'t, 'f> {
     }
 }
 
+/// Adds the hash of its content to the name of each object that wants it.
+pub(super) fn add_hashes(resources: &mut [Resource]) {
+    for resource in resources {
+        if resource.is_enabled(super::resource::NEEDS_HASH) {
+            let name = format!("{}-{}", resource.name(), generate::hash(resource));
+            resource.store_id();
+            resource.set_name(&name);
+        }
+    }
+}
+
 /// What is noted; upstream ignores other words.
 fn metadata_of(kustomization: &Kustomization, warnings: &mut Vec<Fault>) -> BuildMetadata {
     let mut metadata = BuildMetadata::default();
@@ -529,12 +546,12 @@ fn metadata_of(kustomization: &Kustomization, warnings: &mut Vec<Fault>) -> Buil
 }
 
 /// Path of the kustomization file for origins.
-fn origin_of_file(target: &Target) -> String {
+pub(super) fn origin_of_file(target: &Target) -> String {
     clean(&format!("{}/{}", target.origin, paths::file_name(&target.file)))
 }
 
 /// A path without `.` and, but for its beginning, `..`.
-fn clean(path: &str) -> String {
+pub(super) fn clean(path: &str) -> String {
     let mut steps: Vec<&str> = Vec::new();
     for step in path.split('/') {
         match step {

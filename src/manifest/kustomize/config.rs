@@ -239,7 +239,7 @@ impl Config {
         if node.value == Value::Null {
             return Ok(Self::empty());
         }
-        let item = Item { node, path: String::new(), at };
+        let item = Item::root(node, at);
         let fields = item.fields(&[
             "namePrefix",
             "nameSuffix",

@@ -51,6 +51,9 @@ fn walk(
         Value::List(items) => items.iter_mut().try_for_each(|item| walk(item, steps, make, at, set)),
         Value::Map(_) => {
             let (name, is_list) = step.strip_suffix("[]").map_or((step.as_str(), false), |name| (name, true));
+            if name.is_empty() {
+                return Err(Fault::at(CODE, at, "a step of the path has no name"));
+            }
             let made = match (is_list, make, rest.is_empty()) {
                 (true, _, _) | (_, Make::Nothing, _) => None,
                 (false, Make::Scalar, true) => Some(Tree::scalar(at, Scalar::plain(""))),

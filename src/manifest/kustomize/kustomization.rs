@@ -53,6 +53,8 @@ pub(super) struct Kustomization {
     pub(super) crds: Vec<Text>,
     pub(super) openapi: Option<OpenApi>,
     pub(super) build_metadata: Vec<Text>,
+    pub(super) generators: Vec<Text>,
+    pub(super) transformers: Vec<Text>,
     /// Fields that upstream calls deprecated: name, place and replacement.
     pub(super) deprecated: Vec<(&'static str, u32, &'static str)>,
 }
@@ -216,8 +218,6 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "charts of Helm are not rendered",
         "render the chart with `helm template` and add its output to the source",
     ),
-    ("generators", "plugins are not run", "use configMapGenerator or secretGenerator, or add what the plugin makes to the source"),
-    ("transformers", "plugins are not run", "use the fields of the kustomization, e.g. labels, images or patches"),
     ("validators", "plugins are not run", "remove it; podstead validates what it builds"),
 ];
 
@@ -236,7 +236,7 @@ pub(super) fn read(node: &Node, at: u32) -> Result<Kustomization, Fault> {
     if node.value == Value::Null {
         return Err(empty());
     }
-    let root = Item { node, path: String::new(), at };
+    let root = Item::root(node, at);
     let fields = root.fields(KNOWN)?;
     if fields.is_empty_but_for(&["kind", "apiVersion"]) {
         return Err(empty());
@@ -276,6 +276,8 @@ pub(super) fn read(node: &Node, at: u32) -> Result<Kustomization, Fault> {
         crds: fields.strings("crds")?,
         openapi: fields.get("openapi").map(|item| openapi(&item)).transpose()?,
         build_metadata: fields.strings("buildMetadata")?,
+        generators: fields.strings("generators")?,
+        transformers: fields.strings("transformers")?,
         deprecated,
     })
 }
@@ -320,7 +322,8 @@ fn label(item: &Item<'_>) -> Result<Label, Fault> {
     })
 }
 
-fn patch(item: &Item<'_>) -> Result<Patch, Fault> {
+/// Reads an entry of `patches`.
+pub(super) fn patch(item: &Item<'_>) -> Result<Patch, Fault> {
     let fields = item.fields(&["path", "patch", "target", "options"])?;
     let options = fields.get("options").map(|item| item.fields(&["allowNameChange", "allowKindChange"])).transpose()?;
     let option = |name: &str| options.as_ref().map_or(Ok(false), |options| options.bool(name));
@@ -334,7 +337,8 @@ fn patch(item: &Item<'_>) -> Result<Patch, Fault> {
     })
 }
 
-fn selector(item: &Item<'_>) -> Result<Selector, Fault> {
+/// Reads what selects objects.
+pub(super) fn selector(item: &Item<'_>) -> Result<Selector, Fault> {
     let fields = item.fields(&["group", "version", "kind", "name", "namespace", "annotationSelector", "labelSelector"])?;
     let text = |name: &str| fields.string(name);
     Selector::new(
@@ -354,7 +358,8 @@ fn openapi(item: &Item<'_>) -> Result<OpenApi, Fault> {
     Ok(OpenApi { path: text("path"), version: text("version").filter(|version| !version.is_empty()) })
 }
 
-fn image(item: &Item<'_>) -> Result<Image, Fault> {
+/// Reads an entry of `images`.
+pub(super) fn image(item: &Item<'_>) -> Result<Image, Fault> {
     let fields = item.fields(&["name", "newName", "tagSuffix", "newTag", "digest"])?;
     Ok(Image {
         at: item.at,
@@ -366,13 +371,15 @@ fn image(item: &Item<'_>) -> Result<Image, Fault> {
     })
 }
 
-fn replica(item: &Item<'_>) -> Result<Replica, Fault> {
+/// Reads an entry of `replicas`.
+pub(super) fn replica(item: &Item<'_>) -> Result<Replica, Fault> {
     let fields = item.fields(&["name", "count"])?;
     let count = fields.get("count").map_or(Ok(0), |item| item.integer())?;
     Ok(Replica { at: item.at, name: fields.string("name")?.text, count })
 }
 
-fn generator(item: &Item<'_>, is_secret: bool) -> Result<Generator, Fault> {
+/// Reads an entry of `configMapGenerator` or `secretGenerator`.
+pub(super) fn generator(item: &Item<'_>, is_secret: bool) -> Result<Generator, Fault> {
     let known = ["namespace", "name", "behavior", "literals", "files", "envs", "env", "options", "type"];
     let fields = item.fields(if is_secret { &known } else { &known[..known.len() - 1] })?;
     let mut envs = fields.strings("envs")?;
@@ -422,7 +429,8 @@ fn sort_options(item: &Item<'_>) -> Result<SortOptions, Fault> {
 
 const REPLACEMENT: &[&str] = &["source", "targets", "sourceValue", "path"];
 
-fn replacement_field(item: &Item<'_>) -> Result<ReplacementField, Fault> {
+/// Reads an entry of `replacements`.
+pub(super) fn replacement_field(item: &Item<'_>) -> Result<ReplacementField, Fault> {
     let fields = item.fields(REPLACEMENT)?;
     let path = fields.string("path")?;
     if path.is_empty() {

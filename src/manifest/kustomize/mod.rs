@@ -15,6 +15,7 @@
 
 mod build;
 mod built;
+mod builtin;
 mod config;
 mod crds;
 mod decode;
@@ -32,6 +33,7 @@ mod name_reference_table;
 mod origin;
 mod patch;
 mod paths;
+mod plugins;
 mod reader;
 mod references;
 mod replacement;
@@ -45,6 +47,7 @@ mod texts;
 mod time;
 mod transform;
 mod tree;
+mod value_add;
 mod var_reference_table;
 mod variable;
 

@@ -21,28 +21,52 @@ impl BuildMetadata {
     }
 }
 
-/// A field of a kustomization that made or changed an object.
+/// What made or changed an object: a field of a kustomization, or the configuration of a generator or a transformer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Maker<'m> {
-    /// Path of the kustomization file, seen from the directory that is built.
-    pub(super) file: &'m str,
+    /// Path of its file, seen from the directory that is built, as YAML.
+    pub(super) file: String,
     /// Kind of the generator or transformer, e.g. `ConfigMapGenerator`.
-    pub(super) kind: &'static str,
+    pub(super) kind: &'m str,
+    /// Name and namespace of a configuration.
+    pub(super) name: &'m str,
+    pub(super) namespace: &'m str,
 }
 
-impl Maker<'_> {
-    fn text(&self, indent: &str) -> String {
-        let Self { file, kind } = self;
-        let file = super::emit::emit(&Tree::string(0, *file));
-        let file = file.trim_end();
-        format!("configuredIn: {file}\n{indent}configuredBy:\n{indent}  apiVersion: builtin\n{indent}  kind: {kind}\n")
+impl<'m> Maker<'m> {
+    /// A field of the kustomization in this file.
+    pub(super) fn field(file: &str, kind: &'m str) -> Self {
+        Self { file: yaml(file), kind, name: "", namespace: "" }
     }
+
+    /// The configuration that an object is; `None` when its file was not noted.
+    pub(super) fn configuration(config: &'m Resource, kind: &'m str) -> Option<Self> {
+        let file = config.annotation(ORIGIN)?.strip_prefix("path: ")?.trim_end().to_owned();
+        Some(Self { file, kind, name: config.name(), namespace: config.namespace() })
+    }
+
+    fn text(&self, indent: &str) -> String {
+        let Self { file, kind, name, namespace } = self;
+        let mut text =
+            format!("configuredIn: {file}\n{indent}configuredBy:\n{indent}  apiVersion: builtin\n{indent}  kind: {kind}\n");
+        for (key, value) in [("name", name), ("namespace", namespace)] {
+            if !value.is_empty() {
+                let written = writeln!(text, "{indent}  {key}: {}", yaml(value));
+                debug_assert!(written.is_ok(), "writing to a string cannot fail");
+            }
+        }
+        text
+    }
+}
+
+/// A string as YAML.
+fn yaml(text: &str) -> String {
+    super::emit::emit(&Tree::string(0, text)).trim_end().to_owned()
 }
 
 /// Notes the file of an object.
 pub(super) fn note_file(resource: &mut Resource, path: &str) {
-    let path = super::emit::emit(&Tree::string(0, path));
-    resource.annotate(ORIGIN, &format!("path: {}\n", path.trim_end()));
+    resource.annotate(ORIGIN, &format!("path: {}\n", yaml(path)));
 }
 
 /// Notes the generator of an object.

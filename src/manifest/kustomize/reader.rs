@@ -4,6 +4,7 @@
 use super::CODE;
 use crate::fault::{Fault, code, quoted};
 use crate::node::{Entry, Node, Value};
+use std::cell::RefCell;
 
 /// A string and the place that it is written at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,6 +42,14 @@ pub(super) fn repeated(node: &Node, path: &str, faults: &mut Vec<Fault>) {
 /// Strings by name, sorted.
 pub(super) type Pairs = Vec<(String, Text)>;
 
+/// A lenient reading, as that of plugins' configurations is: unknown fields are ignored with a warning.
+#[derive(Debug, Default)]
+pub(super) struct Lenient {
+    pub(super) warnings: RefCell<Vec<Fault>>,
+    /// Numbers and booleans are strings where strings are wanted.
+    pub(super) converts: bool,
+}
+
 /// A value and its field path.
 #[derive(Clone, Debug)]
 pub(super) struct Item<'n> {
@@ -48,6 +57,7 @@ pub(super) struct Item<'n> {
     pub(super) path: String,
     /// Place of the value, or of what it belongs to.
     pub(super) at: u32,
+    lenient: Option<&'n Lenient>,
 }
 
 /// The entries of a mapping whose fields are known.
@@ -55,10 +65,21 @@ pub(super) struct Item<'n> {
 pub(super) struct Fields<'n> {
     path: String,
     pub(super) at: u32,
+    lenient: Option<&'n Lenient>,
     entries: Vec<(&'static str, &'n Entry)>,
 }
 
 impl<'n> Item<'n> {
+    /// A whole document, which is read strictly.
+    pub(super) fn root(node: &'n Node, at: u32) -> Self {
+        Self { node, path: String::new(), at, lenient: None }
+    }
+
+    /// A whole document, which is read leniently.
+    pub(super) fn lenient_root(node: &'n Node, at: u32, lenient: &'n Lenient) -> Self {
+        Self { lenient: Some(lenient), ..Self::root(node, at) }
+    }
+
     pub(super) fn fault(&self, message: impl Into<String>) -> Fault {
         Fault::at(CODE, self.at, message).field(self.path.clone())
     }
@@ -88,21 +109,37 @@ impl<'n> Item<'n> {
             let Some(name) = known.iter().copied().find(|name| name.eq_ignore_ascii_case(&entry.key)) else {
                 let fault = Fault::at(code::UNKNOWN_FIELD, at, "unknown field").field(path);
                 let near = known.iter().map(|name| (strsim::damerau_levenshtein(name, &entry.key), name)).min();
-                return Err(match near {
+                let fault = match near {
                     Some((distance, name)) if distance <= 3 => fault.hint(format!("did you mean \"{name}\"?")),
                     Some(_) | None => fault,
-                });
+                };
+                let Some(lenient) = self.lenient else { return Err(fault) };
+                lenient.warnings.borrow_mut().push(Fault { message: "unknown field, which is ignored".to_owned(), ..fault });
+                continue;
             };
             // The last one counts, as upstream has it.
             entries.retain(|(other, _)| *other != name);
             entries.push((name, entry));
         }
-        Ok(Fields { path: self.path.clone(), at: self.at, entries })
+        Ok(Fields { path: self.path.clone(), at: self.at, lenient: self.lenient, entries })
     }
 
     pub(super) fn string(&self) -> Result<Text, Fault> {
-        let Value::String(text) = &self.node.value else { return Err(self.wrong("a string")) };
-        Ok(Text { text: text.clone(), at: self.at })
+        let converts = self.lenient.is_some_and(|lenient| lenient.converts);
+        // Go writes other numbers with exponents.
+        let is_short = |number: &serde_json::Number| {
+            let magnitude = number.as_f64().unwrap_or_default().abs();
+            number.is_i64() || number.is_u64() || (1e-4..1e6).contains(&magnitude)
+        };
+        let text = match &self.node.value {
+            Value::String(text) => text.clone(),
+            Value::Bool(value) if converts => value.to_string(),
+            Value::Number(number) if converts && is_short(number) => number.to_string(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Map(_) | Value::Unsupported(_) => {
+                return Err(self.wrong("a string"));
+            }
+        };
+        Ok(Text { text, at: self.at })
     }
 
     pub(super) fn bool(&self) -> Result<bool, Fault> {
@@ -122,6 +159,7 @@ impl<'n> Item<'n> {
             node,
             path: format!("{}[{index}]", self.path),
             at: node.at.unwrap_or(self.at),
+            lenient: self.lenient,
         };
         Ok(items.iter().enumerate().map(item).collect())
     }
@@ -132,7 +170,7 @@ impl<'n> Item<'n> {
         let mut pairs = Vec::with_capacity(entries.len());
         for entry in entries {
             let at = entry.value.at.or(entry.key_at).unwrap_or(self.at);
-            let item = Item { node: &entry.value, path: join(&self.path, &entry.key), at };
+            let item = Item { node: &entry.value, path: join(&self.path, &entry.key), at, lenient: self.lenient };
             pairs.retain(|(key, _): &(String, Text)| *key != entry.key);
             let text = if item.node.value == Value::Null { Text { text: String::new(), at } } else { item.string()? };
             pairs.push((entry.key.clone(), text));
@@ -147,7 +185,7 @@ impl<'n> Fields<'n> {
     pub(super) fn get(&self, name: &str) -> Option<Item<'n>> {
         let (_, entry) = self.entries.iter().find(|(known, entry)| *known == name && entry.value.value != Value::Null)?;
         let at = entry.value.at.or(entry.key_at).unwrap_or(self.at);
-        Some(Item { node: &entry.value, path: join(&self.path, name), at })
+        Some(Item { node: &entry.value, path: join(&self.path, name), at, lenient: self.lenient })
     }
 
     /// Reports whether nothing but null is there, of all fields that are not in `except`.

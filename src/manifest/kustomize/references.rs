@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// Directories that belong to a kustomization.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct References {
-    /// Paths from the root of the source that it lists as resources or components: directories, or files.
+    /// Paths from the root of the source that it lists as resources, components, generators or transformers: directories, or files.
     pub paths: BTreeSet<String>,
     /// True for `kind: Component`, which is built as a part of a kustomization only.
     pub is_component: bool,
@@ -28,10 +28,11 @@ pub fn references(directory: &str, bytes: &[u8], limits: &Limits) -> Option<Refe
     let Value::Map(entries) = &node.value else { return None };
     let mut found = References::default();
     for Entry { key, value, .. } in entries {
-        let lists_paths = ["resources", "bases", "components"].iter().any(|name| name.eq_ignore_ascii_case(key));
+        let fields = ["resources", "bases", "components", "generators", "transformers"];
+        let lists_paths = fields.iter().any(|name| name.eq_ignore_ascii_case(key));
         match &value.value {
             Value::List(items) if lists_paths => {
-                let written = items.iter().filter_map(Node::as_str).filter(|path| !paths::is_remote(path));
+                let written = items.iter().filter_map(Node::as_str).filter(|path| is_path(path));
                 found.paths.extend(written.filter_map(|path| paths::join(directory, path).ok()));
             }
             Value::String(kind) if key.eq_ignore_ascii_case("kind") => found.is_component = kind == "Component",
@@ -45,6 +46,11 @@ pub fn references(directory: &str, bytes: &[u8], limits: &Limits) -> Option<Refe
         }
     }
     Some(found)
+}
+
+/// Reports whether an entry may be a path in the source, and is no configuration that is written inline.
+fn is_path(text: &str) -> bool {
+    !paths::is_remote(text) && !text.contains(['\n', '{'])
 }
 
 #[cfg(test)]
@@ -62,6 +68,12 @@ mod tests {
         let references = found(text).unwrap();
         assert_eq!(Vec::from_iter(&references.paths), ["base", "overlays/a/web.yaml", "parts/tls"]);
         assert!(!references.is_component && found("kind: Component\n").unwrap().is_component);
+    }
+
+    #[test]
+    fn configurations_have_directories_too() {
+        let text = "transformers: [../../t, \"{apiVersion: builtin}\", \"kind: a\\n\"]\ngenerators: [g]\n";
+        assert_eq!(Vec::from_iter(&found(text).unwrap().paths), ["overlays/a/g", "t"]);
     }
 
     #[test]

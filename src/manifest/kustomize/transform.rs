@@ -13,49 +13,79 @@ use crate::fault::{Fault, quoted};
 use regex_lite::Regex;
 use std::collections::HashSet;
 
+/// Which subjects of role bindings follow the namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subjects {
+    /// Those named `default`.
+    Default,
+    ServiceAccounts,
+    None,
+}
+
+/// A namespace, and the fields that it is written to besides the objects' own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Namespace<'n> {
+    pub(super) name: &'n Text,
+    pub(super) fields: &'n [FieldSpec],
+    pub(super) subjects: Subjects,
+    /// Fields that have a value keep it.
+    pub(super) unset_only: bool,
+}
+
 /// Sets the namespace of all objects that have one, and of fields that name it.
-pub(super) fn namespace(resources: &mut [Resource], namespace: &Text, config: &Config) -> Result<(), Fault> {
+pub(super) fn namespace(resources: &mut [Resource], namespace: Namespace<'_>) -> Result<(), Fault> {
     let mut seen = HashSet::new();
     for resource in resources {
         resource.store_id();
-        set_namespace(&mut resource.tree, namespace, &config.namespace)?;
+        set_namespace(&mut resource.tree, namespace)?;
         let id = resource.id();
         if !seen.insert((id.gvk.text(), id.name.clone(), id.effective_namespace().to_owned())) {
-            let message = format!("in namespace {} there would be two objects {}", quoted(&namespace.text), id.text());
-            return Err(Fault::at(CODE, namespace.at, message).field("namespace"));
+            let name = namespace.name;
+            let message = format!("in namespace {} there would be two objects {}", quoted(&name.text), id.text());
+            return Err(Fault::at(CODE, name.at, message).field("namespace"));
         }
     }
     Ok(())
 }
 
-fn set_namespace(tree: &mut Tree, namespace: &Text, specs: &[FieldSpec]) -> Result<(), Fault> {
-    let mut set = |field: &mut Tree| set_scalar(field, Scalar::string(&*namespace.text), namespace.at);
+/// Sets the namespace of one object.
+pub(super) fn set_namespace(tree: &mut Tree, namespace: Namespace<'_>) -> Result<(), Fault> {
+    let Namespace { name, fields, subjects, unset_only } = namespace;
+    let mut set = |field: &mut Tree| match unset_only && !field.is_empty() && !field.text().is_empty() {
+        true => Ok(()),
+        false => set_scalar(field, Scalar::string(&*name.text), name.at),
+    };
     let gvk = Gvk::of(tree);
     if !gvk.is_cluster_scoped() {
         let own = FieldSpec { gvk: Gvk::default(), path: "metadata/namespace".to_owned(), create: true };
-        visit(tree, &own, Make::Scalar, namespace.at, &mut set)?;
+        visit(tree, &own, Make::Scalar, name.at, &mut set)?;
     }
     let is_binding = matches!(gvk.kind.as_str(), "RoleBinding" | "ClusterRoleBinding");
     if is_binding {
-        set_subjects(tree, namespace);
+        set_subjects(tree, namespace, subjects);
     }
     let is_core = tree.get("apiVersion").is_some_and(|version| version.text() == "v1");
-    for spec in specs {
+    for spec in fields {
         let is_subject = is_binding && spec.path == "subjects/namespace" && spec.gvk.kind.ends_with("RoleBinding");
         if spec.path == "metadata/namespace" || spec.path == "metadata/name" && !is_core || is_subject {
             continue;
         }
-        visit(tree, spec, Make::Scalar, namespace.at, &mut set)?;
+        visit(tree, spec, Make::Scalar, name.at, &mut set)?;
     }
     Ok(())
 }
 
-/// Subjects named `default` follow the namespace.
-fn set_subjects(tree: &mut Tree, namespace: &Text) {
+fn set_subjects(tree: &mut Tree, namespace: Namespace<'_>, which: Subjects) {
+    let (key, wanted) = match which {
+        Subjects::Default => ("name", "default"),
+        Subjects::ServiceAccounts => ("kind", "ServiceAccount"),
+        Subjects::None => return,
+    };
     let Some(Tree { value: Value::List(subjects), .. }) = tree.get_mut("subjects") else { return };
     for subject in subjects {
-        if subject.get("name").is_some_and(|name| name.text() == "default") {
-            subject.set("namespace", Tree::string(namespace.at, &*namespace.text));
+        let keeps = namespace.unset_only && subject.get("namespace").is_some_and(|name| !name.text().is_empty());
+        if !keeps && subject.get(key).is_some_and(|value| value.text() == wanted) {
+            subject.set("namespace", Tree::string(namespace.name.at, &*namespace.name.text));
         }
     }
 }
@@ -96,7 +126,9 @@ pub(super) fn affix(resources: &mut [Resource], text: &Text, affix: Affix, specs
                     Affix::Suffix => SUFFIXES,
                 };
                 resource.append_to_annotation(noted, &text.text);
-                resource.store_id();
+                if !text.is_empty() {
+                    resource.store_id();
+                }
             }
             visit(&mut resource.tree, spec, Make::Scalar, text.at, &mut |field| {
                 if !field.is_scalar() {
@@ -174,7 +206,12 @@ pub(super) fn replicas(resources: &mut [Resource], replica: &Replica, specs: &[F
     if found {
         return Ok(());
     }
-    let message = format!("no Deployment, ReplicationController, ReplicaSet or StatefulSet is named {}", quoted(&replica.name));
+    let kinds: Vec<&str> = specs.iter().map(|spec| spec.gvk.kind.as_str()).collect();
+    let known = ["Deployment", "ReplicationController", "ReplicaSet", "StatefulSet"];
+    let message = match kinds == known {
+        true => format!("no Deployment, ReplicationController, ReplicaSet or StatefulSet is named {}", quoted(&replica.name)),
+        false => format!("no object of the kinds in fieldSpecs is named {}", quoted(&replica.name)),
+    };
     Err(Fault::at(CODE, replica.at, message).field("replicas"))
 }
 
