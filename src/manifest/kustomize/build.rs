@@ -256,7 +256,12 @@ impl<'t, 'f> Builder<'t, 'f> {
 
     /// Counts a transformer that looks at these objects.
     pub(super) fn visit(&mut self, resources: &[Resource], at: u32) -> Result<(), Fault> {
-        self.visits = self.visits.saturating_add(resources.len());
+        self.visit_times(resources, 1, at)
+    }
+
+    /// Counts a transformer that looks at these objects several times.
+    pub(super) fn visit_times(&mut self, resources: &[Resource], times: usize, at: u32) -> Result<(), Fault> {
+        self.visits = self.visits.saturating_add(resources.len().saturating_mul(times));
         if self.visits > self.limits.max_visits {
             let fault = Fault::at(code::TOO_COMPLEX, at, "there are too many changes of too many objects");
             return Err(fault.hint("use fewer patches, images, labels, replicas and replacements, or build fewer objects"));

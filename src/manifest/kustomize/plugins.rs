@@ -8,13 +8,19 @@ use super::generate::Kind as Generated;
 use super::kustomization::{Generator, Patch};
 use super::origin::{self, Maker};
 use super::reader::{Lenient, Text};
-use super::resource::Resource;
+use super::resource::{PREVIOUS_NAMES, Resource};
 use super::resources::resources_of;
 use super::texts::Place;
 use super::transform::{self, Affix, Namespace};
 use super::tree::{Tree, Value};
 use super::{CODE, patch, paths, value_add};
 use crate::fault::{Fault, code};
+
+/// Bytes of all former names of one object. Each renaming adds one, so that many of them could make it very large.
+const MAX_NAMES: usize = 64 << 10;
+
+/// Bytes of a text that count as one change.
+const BYTES_OF_A_CHANGE: usize = 256;
 
 /// A configuration and what it means.
 pub(super) struct Configured<T> {
@@ -108,7 +114,11 @@ impl Builder<'_, '_> {
             }
             resources.retain(|resource| !resource.tree.is_empty());
             let max_nodes = self.limits.manifest.max_nodes as usize;
-            if resources.iter().any(|resource| resource.tree.count(max_nodes) > max_nodes) {
+            let is_too_large = |resource: &Resource| {
+                let names = resource.annotation(PREVIOUS_NAMES).unwrap_or_default();
+                names.len() > MAX_NAMES || resource.tree.count(max_nodes) > max_nodes
+            };
+            if resources.iter().any(is_too_large) {
                 return Err(Fault::at(code::TOO_COMPLEX, config.tree.at, "an object becomes too large"));
             }
         }
@@ -124,26 +134,26 @@ impl Builder<'_, '_> {
     ) -> Result<(), Fault> {
         match transformer {
             Transformer::Names { prefix, suffix, fields } => {
-                self.visit_fields(resources, fields, 2, at)?;
+                self.visit_fields(resources, fields, [prefix, suffix], at)?;
                 transform::affix(resources, prefix, Affix::Prefix, fields)?;
                 transform::affix(resources, suffix, Affix::Suffix, fields)
             }
             Transformer::Namespace { name, .. } if name.is_empty() => Ok(()),
             Transformer::Namespace { name, fields, subjects, unset_only } => {
-                self.visit_fields(resources, fields, 1, at)?;
+                self.visit_fields(resources, fields, [name], at)?;
                 let (subjects, unset_only) = (*subjects, *unset_only);
                 transform::namespace(resources, Namespace { name, fields, subjects, unset_only })
             }
             Transformer::Pairs { pairs, fields } => {
-                self.visit_fields(resources, fields, pairs.len(), at)?;
+                self.visit_fields(resources, fields, pairs.iter().map(|(_, text)| text), at)?;
                 transform::pairs(resources, pairs, fields)
             }
             Transformer::Image { image, fields } => {
-                self.visit_fields(resources, fields, 1, at)?;
+                self.visit_fields(resources, fields, [&image.new_name, &image.new_tag, &image.digest], at)?;
                 transform::images(resources, image, fields)
             }
             Transformer::Replicas { replica, fields } => {
-                self.visit_fields(resources, fields, 1, at)?;
+                self.visit_fields(resources, fields, [], at)?;
                 transform::replicas(resources, replica, fields)
             }
             Transformer::Patch(patch) => self.patch(target, patch, resources),
@@ -164,12 +174,16 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Counts a transformer that looks at these fields of all objects, several times.
-    fn visit_fields(&mut self, resources: &[Resource], fields: &[FieldSpec], times: usize, at: u32) -> Result<(), Fault> {
-        for _ in 0..fields.len().max(1).saturating_mul(times) {
-            self.visit(resources, at)?;
-        }
-        Ok(())
+    /// Counts a transformer that writes these texts to these fields of all objects.
+    fn visit_fields<'x>(
+        &mut self,
+        resources: &[Resource],
+        fields: &[FieldSpec],
+        texts: impl IntoIterator<Item = &'x Text>,
+        at: u32,
+    ) -> Result<(), Fault> {
+        let changes: usize = texts.into_iter().map(|text| 1 + text.text.len() / BYTES_OF_A_CHANGE).sum();
+        self.visit_times(resources, fields.len().max(1).saturating_mul(changes.max(1)), at)
     }
 
     fn add_values(&mut self, target: &Target, values: &Values, at: u32, resources: &mut [Resource]) -> Result<(), Fault> {
@@ -198,7 +212,7 @@ impl Builder<'_, '_> {
             return Err(Fault::at(code::MISSING_FIELD, at, "at least one target is required").field("targets"));
         }
         for target in values.targets.iter().chain(&more) {
-            self.visit(resources, target.at)?;
+            self.visit_times(resources, 1 + value.text.len() / BYTES_OF_A_CHANGE, target.at)?;
             value_add::apply(resources, &value, target)?;
         }
         Ok(())
