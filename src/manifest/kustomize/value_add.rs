@@ -47,6 +47,9 @@ fn field<'t>(tree: &'t mut Tree, path: &str, at: u32) -> Result<Option<&'t mut T
         if step == "*" {
             return Err("* is not possible here".to_owned());
         }
+        if step.parse::<i64>().is_ok_and(|index| index < 0) {
+            return Err(format!("{step} is not the number of an item"));
+        }
         if found.is_null() {
             return Ok(None);
         }
@@ -79,7 +82,7 @@ fn split_all(path: &str) -> Vec<String> {
 fn made(next: Option<&String>, at: u32) -> Tree {
     match next {
         None => Tree::scalar(at, Scalar::plain("")),
-        Some(next) if next.starts_with('[') && next.ends_with(']') || next == "-" || next.parse::<usize>().is_ok() => {
+        Some(next) if next.starts_with('[') && next.ends_with(']') || next.parse::<usize>().is_ok() => {
             Tree { at, value: Value::List(Vec::new()) }
         }
         Some(_) => Tree::map(at),

@@ -81,6 +81,11 @@ fn faults_are_placed_in_the_configuration() {
         ("ValueAddTransformer", "value: a\ntargets: [{fieldPath: \"\"}]\n", "5:23: error[kustomization]: targets[0].fieldPath"),
         (
             "ValueAddTransformer",
+            "value: a\ntargets: [{fieldPath: a/-1}]\n",
+            "5:23: error[kustomization]: fieldPath: \"a/-1\": -1 is",
+        ),
+        (
+            "ValueAddTransformer",
             "value: a\ntargets: [{fieldPath: data}, {fieldPath: a/*/b}]\n",
             "5:42: error[kustomization]: fieldPath: \"a/*/b\"",
         ),
