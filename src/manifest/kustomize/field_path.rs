@@ -4,10 +4,13 @@ use super::CODE;
 use super::config::FieldSpec;
 use super::id::Gvk;
 use super::tree::{Scalar, Tree, Value};
-use crate::fault::{Fault, quoted};
+use crate::fault::{Fault, code, quoted};
 
 /// Field of a value that says none.
 pub(super) const DEFAULT_PATH: &str = "metadata.name";
+
+/// Steps of a path. What is missing is made, and deeper trees would exhaust the stack.
+pub(super) const MAX_STEPS: usize = 64;
 
 /// What a missing field is made as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +32,9 @@ pub(super) fn visit(
         return Ok(());
     }
     let steps = split(&spec.path, '/');
+    if steps.len() > MAX_STEPS {
+        return Err(Fault::at(code::TOO_COMPLEX, at, format!("the path of a field has more than {MAX_STEPS} steps")));
+    }
     let make = if spec.create { make } else { Make::Nothing };
     walk(tree, &steps, make, at, set).map_err(|fault| {
         let field = if fault.field.is_empty() { spec.path.replace('/', ".") } else { fault.field.clone() };

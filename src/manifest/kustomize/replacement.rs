@@ -1,7 +1,7 @@
 //! Replacements: values that are copied from one object, or from the kustomization, to fields of others.
 
 use super::CODE;
-use super::field_path::{DEFAULT_PATH, element, look_up, split_brackets};
+use super::field_path::{DEFAULT_PATH, MAX_STEPS, element, look_up, split_brackets};
 use super::id::Id;
 use super::kustomization::{FieldOptions, Replacement, Source, SourceField, Target};
 use super::resource::Resource;
@@ -109,6 +109,9 @@ fn copy(tree: &mut Tree, value: &Tree, path: &str, at: u32, options: &FieldOptio
         (true, Value::Map(_)) => Some(Make::Map),
     };
     let path = split_brackets(path, '.');
+    if path.len() > MAX_STEPS {
+        return Err(format!("the path has more than {MAX_STEPS} steps"));
+    }
     if structured::set(tree, value, &path, at, make)? {
         return Ok(());
     }

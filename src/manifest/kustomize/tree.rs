@@ -3,6 +3,9 @@
 use crate::node::Value as Plain;
 use crate::yaml::plain;
 
+/// Levels of a tree. Copies into each other could make it deeper than the stack is.
+const MAX_DEPTH: usize = 256;
+
 /// A value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tree {
@@ -196,18 +199,19 @@ impl Tree {
         self.at = at;
     }
 
-    /// Number of values and keys, at most `most` + 1.
+    /// Number of values and keys, at most `most` + 1. That is the number of a tree that is too deep, too.
     pub(super) fn count(&self, most: usize) -> usize {
-        fn walk(tree: &Tree, left: &mut usize) -> Option<()> {
+        fn walk(tree: &Tree, depth: usize, left: &mut usize) -> Option<()> {
             *left = left.checked_sub(1)?;
+            let depth = depth.checked_sub(1)?;
             match &tree.value {
                 Value::Scalar(_) => Some(()),
-                Value::List(items) => items.iter().try_for_each(|item| walk(item, left)),
-                Value::Map(fields) => fields.iter().try_for_each(|field| walk(&field.value, left)),
+                Value::List(items) => items.iter().try_for_each(|item| walk(item, depth, left)),
+                Value::Map(fields) => fields.iter().try_for_each(|field| walk(&field.value, depth, left)),
             }
         }
         let mut left = most;
-        match walk(self, &mut left) {
+        match walk(self, MAX_DEPTH, &mut left) {
             Some(()) => most - left,
             None => most + 1,
         }

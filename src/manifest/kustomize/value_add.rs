@@ -2,7 +2,7 @@
 
 use super::CODE;
 use super::builtin::ValueTarget;
-use super::field_path::{element, split};
+use super::field_path::{MAX_STEPS, element, split};
 use super::reader::Text;
 use super::resource::Resource;
 use super::transform::{Namespace, Subjects, set_namespace};
@@ -41,6 +41,9 @@ pub(super) fn apply(resources: &mut [Resource], value: &Text, target: &ValueTarg
 /// The field at a path, which is made when it is missing; `None` behind null, and behind items by number that are missing.
 fn field<'t>(tree: &'t mut Tree, path: &str, at: u32) -> Result<Option<&'t mut Tree>, String> {
     let steps: Vec<String> = split_all(path);
+    if steps.len() > MAX_STEPS {
+        return Err(format!("the path has more than {MAX_STEPS} steps"));
+    }
     let mut found = tree;
     for (index, step) in steps.iter().enumerate() {
         let is_index = step == "-" || step.parse::<usize>().is_ok();

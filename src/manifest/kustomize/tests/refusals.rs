@@ -198,3 +198,36 @@ fn patches_without_objects_are_refused() {
     );
     output("", &files("resources: [r.yaml]\npatchesStrategicMerge: [p.yaml, q.yaml]\n"));
 }
+
+#[test]
+fn trees_that_become_too_deep_are_refused() {
+    let deep = |steps: usize, sign: &str| vec!["a"; steps].join(sign);
+    let labels = |steps: usize| format!("labels: [{{pairs: {{a: b}}, fields: [{{path: {}, create: true}}]}}]\n", deep(steps, "/"));
+    output_of(&labels(64), CONFIG_MAP);
+    for steps in [65, 100_000] {
+        assert!(error_of(&labels(steps), CONFIG_MAP).contains("the path of a field has more than 64 steps"), "{steps}");
+        let target = format!("{{select: {{kind: ConfigMap}}, options: {{create: true}}, fieldPaths: [{}]}}", deep(steps, "."));
+        let text = error_of(&format!("replacements: [{{sourceValue: a, targets: [{target}]}}]\n"), CONFIG_MAP);
+        assert!(text.contains("the path has more than 64 steps"), "{steps}");
+        let values = format!(
+            "kind: ValueAddTransformer\n  metadata: {{name: v}}\n  value: a\n  targets: [{{fieldPath: {}}}]\n",
+            deep(steps, "/")
+        );
+        let text = error_of(&format!("transformers:\n- |\n  apiVersion: builtin\n  {values}"), CONFIG_MAP);
+        assert!(text.contains("the path has more than 64 steps"), "{steps}");
+    }
+    // Each copies the last one to a place further down.
+    let copies = |count: usize| {
+        let copy = |index: usize| {
+            let source = format!("{{kind: ConfigMap, fieldPath: x{index}}}");
+            let path = format!("x{}.{}", index + 1, deep(50, "."));
+            format!(
+                "- {{source: {source}, targets: [{{select: {{kind: ConfigMap}}, options: {{create: true}}, fieldPaths: [{path}]}}]}}\n"
+            )
+        };
+        format!("replacements:\n{}", (0..count).map(copy).collect::<String>())
+    };
+    let object = format!("{CONFIG_MAP}x0: {{a: b}}\n");
+    output_of(&copies(4), &object);
+    assert!(error_of(&copies(6), &object).contains("the object becomes too large"));
+}
