@@ -32,7 +32,11 @@ fn external_name_is_another_name() {
     digs(&site, "client", "+short again.default.svc.cluster.local", &address);
     digs(&site, "client", "nobody.default.svc.cluster.local", "status: NXDOMAIN");
     digs(&site, "client", "itself.default.svc.cluster.local", "status: SERVFAIL");
-    assert!(site.host.cli_ok(&["get", "services", "printer"]).contains("printer.site.test"));
+    // The Service is shown after its name is in force.
+    eventually("the name in the Service", || {
+        let printer = shown(&site.host, "printer").ok_or("no Service")?;
+        if printer["spec"]["externalName"] == "printer.site.test" { Ok(()) } else { Err(printer.to_string()) }
+    });
     // Another type: the name follows.
     site.host.write_manifest("printer.yaml", &service("printer", WEB));
     let address = cluster_ip(&site.host, "printer");

@@ -86,7 +86,8 @@ fn service_answers_pods_and_host() {
     // The Service goes, and its name with it.
     site.host.remove_manifest("web.yaml");
     digs(&site, "client", "web.default.svc.cluster.local", "status: NXDOMAIN");
-    assert_eq!(shown(&site.host, "web"), None);
+    // Its name goes first.
+    eventually("the Service to be shown no more", || shown(&site.host, "web").map_or(Ok(()), |service| Err(service.to_string())));
     assert!(std::fs::read_dir(site.host.path("state/services")).unwrap().next().is_none());
 }
 
@@ -154,7 +155,12 @@ fn ports_of_the_host_lead_to_services() {
         &service("front", "type: LoadBalancer, selector: {app: web}, ports: [{port: 88, targetPort: 8080}]"),
     );
     site.outside.gets(&format!("http://{HOST_V4}:88/"), "I am one");
-    assert!(site.host.cli_ok(&["get", "services", "front"]).contains(HOST_V4));
+    // The Service is shown after its rules are in force.
+    eventually("the address of the host in the status", || {
+        let shown = site.host.cli(&["get", "services", "front"]);
+        let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+        if text.contains(HOST_V4) { Ok(()) } else { Err(text) }
+    });
     // T20: back to ClusterIP, the port is closed.
     site.host.write_manifest("second.yaml", &service("second", "selector: {app: web}, ports: [{port: 80, targetPort: 8080}]"));
     eventually("the port to be closed", || match site.outside.get(&format!("http://{HOST_V4}:30080/")) {
