@@ -356,7 +356,9 @@ fn pod_on_the_host_network_is_told() {
     site.host.wait_running("hosty");
     site.machine.gets(&format!("http://{HOST_V4}:8099/"), "I am hosty");
     site.pod_gets("one", &format!("http://{HOST_V4}:8099/"), "I am hosty");
-    let events = site.host.cli_ok(&["get", "events"]);
-    assert!(events.contains("NetworkPolicyIgnored") && events.contains("deny"), "{events}");
+    eventually("the event", || {
+        let events = site.host.cli_ok(&["get", "events"]);
+        if events.contains("NetworkPolicyIgnored") && events.contains("deny") { Ok(()) } else { Err(events) }
+    });
     site.machine.gets(&format!("http://{}/", one[0]), "I am one");
 }
