@@ -38,7 +38,7 @@ fn is_first(word: &str) -> bool {
     arguments.find(|argument| argument == word || known.find_subcommand(argument).is_some()).as_deref() == Some(word)
 }
 
-/// What to type instead.
+/// Command to type instead.
 fn hint(word: &str) -> Option<&'static str> {
     Some(match word {
         "apply" | "create" | "edit" | "patch" | "replace" | "set" | "scale" | "label" | "annotate" | "expose" => {

@@ -121,7 +121,7 @@ struct NamedArgs {
     namespace: PodNamespaceArgs,
 }
 
-/// What is described.
+/// Object to describe.
 #[derive(Clone, Debug)]
 enum Described {
     /// An object in a namespace.
@@ -145,7 +145,7 @@ fn parse_described(text: &str) -> Result<Described, String> {
 }
 
 impl DescribeArgs {
-    /// What is described, and the namespace; `None` without arguments, which clap does not let happen.
+    /// Object and namespace; `None` without arguments, which clap does not let happen.
     fn asked(&self) -> Option<(Described, Option<&str>)> {
         let named = |object_type: ObjectType, args: &'_ NamedArgs| (object_type, args.name.clone());
         let workload = |kind: WorkloadKind, args: &'_ NamedArgs| (ObjectType::Workload(kind), args.name.clone());

@@ -533,7 +533,7 @@ pub(super) fn add_hashes(resources: &mut [Resource]) {
     }
 }
 
-/// What is noted; upstream ignores other words.
+/// Words that are noted; upstream ignores others.
 fn metadata_of(kustomization: &Kustomization, warnings: &mut Vec<Fault>) -> BuildMetadata {
     let mut metadata = BuildMetadata::default();
     for word in &kustomization.build_metadata {

@@ -70,7 +70,7 @@ pub(super) struct ValueTarget {
     pub(super) at: u32,
     pub(super) select: Option<Selector>,
     pub(super) path: Text,
-    /// Where the value is inserted into a path, counted from 1; 0 when it is the whole.
+    /// Position in a path at which the value is inserted, counted from 1; 0 when it is the whole.
     pub(super) position: i64,
 }
 

@@ -6,7 +6,7 @@ pub(super) fn again(text: &str) -> String {
     read(&written(text), Chomping::of(text))
 }
 
-/// What a header says of the line breaks at the end.
+/// Line breaks at the end, as a header states them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chomping {
     Strip,

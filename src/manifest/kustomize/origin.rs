@@ -21,7 +21,7 @@ impl BuildMetadata {
     }
 }
 
-/// What made or changed an object: a field of a kustomization, or the configuration of a generator or a transformer.
+/// Maker of an object or of a change: a field of a kustomization, or the configuration of a generator or a transformer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Maker<'m> {
     /// Path of its file, seen from the directory that is built, as YAML.

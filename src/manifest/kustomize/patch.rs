@@ -20,7 +20,7 @@ use crate::yaml;
 /// Operations of one patch: each may copy the whole object.
 const MAX_OPERATIONS: usize = 1000;
 
-/// What a patch is applied by.
+/// Rules by which a patch is applied.
 #[derive(Clone, Copy)]
 pub(super) struct Rules<'b> {
     pub(super) limits: &'b BuildLimits,
