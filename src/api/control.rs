@@ -12,6 +12,7 @@ use super::request::Query;
 use super::respond::{self, Answer};
 use super::route::PodPath;
 use hyper::header::{HeaderValue, WARNING};
+use podstead_expand::owner;
 use podstead_pod::DesiredPod;
 use podstead_workload::object::WorkloadKind;
 use std::sync::Arc;
@@ -64,7 +65,8 @@ pub(super) async fn hasten(backend: &Backend, pod: &PublishedPod, options: &Dele
 
 fn is_ended_pod_of_job(pod: &PublishedPod) -> bool {
     let has_ended = matches!(pod.status.phase.as_deref(), Some("Succeeded" | "Failed"));
-    has_ended && pod.desired.pod.metadata.owner_references.iter().flatten().any(|owner| owner.kind == WorkloadKind::Job.as_str())
+    has_ended
+        && owner(&pod.desired.pod, &pod.desired.full_name.namespace).is_some_and(|owner| owner.kind == WorkloadKind::Job.as_str())
 }
 
 fn refused(error: PodControlError, pod: &str) -> ApiFailure {

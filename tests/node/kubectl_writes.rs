@@ -274,6 +274,12 @@ fn ended_pod_of_a_job_is_deleted_for_good() {
     // kubectl waits until it is gone.
     let told = kubectl.run(&["delete", "pod", "once-0", "--timeout=60s"], "");
     assert!(!told.contains("Warning"), "{told}");
+    // Those of a CronJob's Job, too.
+    kubectl.run(&["create", "cronjob", "nightly", "--image=localhost/busybox:1", "--schedule=0 0 1 1 *", "--", "true"], "");
+    kubectl.host.cli_ok(&["job", "run", "nightly"]);
+    kubectl.run(&["wait", "--for=condition=Complete", "job", "--all", "--timeout=60s"], "");
+    let told = kubectl.run(&["delete", "pods", "--all", "--timeout=60s"], "");
+    assert!(told.contains("deleted") && !told.contains("Warning") && names(&kubectl).is_empty(), "{told}");
     kubectl.host.lose_power();
     kubectl.host.start_daemon();
     eventually("the Job to be shown as complete", || {

@@ -197,7 +197,7 @@ pub(crate) fn options(url: &str, state: &Path) -> HttpOptions {
     }
 }
 
-/// What a source reports, until it is dropped.
+/// Reports of a source, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Following {
     pub(crate) reports: mpsc::Receiver<(SourceId, SourceReport)>,

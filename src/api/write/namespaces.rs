@@ -7,7 +7,6 @@ use super::target::Target;
 use crate::failure::ApiFailure;
 use crate::namespaces::in_use;
 use crate::{Backend, published::Published};
-use podstead_manifest::change::{Body, PatchError, patched};
 use serde_json::json;
 
 /// The change to make: of a namespace that no source has an object of, a patch or a replacement creates the object. Refuses the deletion of one that
@@ -21,16 +20,7 @@ pub(super) async fn settle(backend: &Backend, target: &Target, name: &str, chang
     }
     let bare =
         json!({"apiVersion": target.api_version, "kind": target.kind, "metadata": {"name": name, "labels": {}, "annotations": {}}});
-    match change {
-        Change::Patch(form, patch) => match patched(target.kind, &bare, &patch, form) {
-            Ok(value) => Ok(Change::Create(Body { value, duplicates: Vec::new() })),
-            Err(PatchError::Malformed(message) | PatchError::Unfit(message)) => {
-                Err(ApiFailure::bad_request(format!("invalid patch: {message}")))
-            }
-        },
-        Change::Replace(body) => Ok(Change::Create(body)),
-        change @ (Change::Create(_) | Change::Apply(_) | Change::Delete(_)) => Ok(change),
-    }
+    change.creating(target.kind, &bare)
 }
 
 /// Error for creating a namespace where no source is writable.

@@ -6,7 +6,6 @@ use super::request::Change;
 use super::target::Target;
 use crate::Backend;
 use crate::failure::ApiFailure;
-use podstead_manifest::change::{Body, PatchError, patched};
 use podstead_pod::DEFAULT_NAMESPACE;
 use serde_json::{Value, json};
 
@@ -18,21 +17,12 @@ pub(super) async fn existing(backend: &Backend, target: &Target, name: &str) -> 
 /// The change to make: a patch or a replacement of a released claim creates the claim. Refuses its deletion.
 pub(super) async fn settle(backend: &Backend, target: &Target, name: &str, change: Change) -> Result<Change, ApiFailure> {
     let Some(shown) = answer::shown(backend, target, name).await.filter(is_released) else { return Ok(change) };
-    match change {
-        Change::Patch(form, patch) => {
-            let metadata = json!({"name": name, "namespace": shown["metadata"]["namespace"], "labels": {}, "annotations": {}});
-            let bare = json!({"apiVersion": target.api_version, "kind": target.kind, "metadata": metadata, "spec": shown["spec"]});
-            match patched(target.kind, &bare, &patch, form) {
-                Ok(value) => Ok(Change::Create(Body { value, duplicates: Vec::new() })),
-                Err(PatchError::Malformed(message) | PatchError::Unfit(message)) => {
-                    Err(ApiFailure::bad_request(format!("invalid patch: {message}")))
-                }
-            }
-        }
-        Change::Replace(body) => Ok(Change::Create(body)),
-        Change::Delete(_) => Err(refuse(target, name)),
-        change @ (Change::Create(_) | Change::Apply(_)) => Ok(change),
+    if matches!(change, Change::Delete(_)) {
+        return Err(refuse(target, name));
     }
+    let metadata = json!({"name": name, "namespace": shown["metadata"]["namespace"], "labels": {}, "annotations": {}});
+    let bare = json!({"apiVersion": target.api_version, "kind": target.kind, "metadata": metadata, "spec": shown["spec"]});
+    change.creating(target.kind, &bare)
 }
 
 /// Error for deleting a claim that no source has, or changing one where no source is writable.

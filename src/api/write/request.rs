@@ -5,7 +5,7 @@ use crate::delete_options::DeleteOptions;
 use crate::failure::ApiFailure;
 use crate::request::{Query, is_protobuf};
 use hyper::Method;
-use podstead_manifest::change::{Body, LIMITS, PatchForm, read_body, read_protobuf_body};
+use podstead_manifest::change::{Body, LIMITS, PatchError, PatchForm, patched, read_body, read_protobuf_body};
 use podstead_sys::random::any_number;
 use serde_json::{Value, json};
 
@@ -120,6 +120,20 @@ impl Change {
                 generate_name(&mut body.value);
                 Ok(Self::Create(body))
             }
+        }
+    }
+
+    /// The same for an object that is shown and that no source has: a patch of `bare`, or a replacement, creates it.
+    pub(super) fn creating(self, kind: &str, bare: &Value) -> Result<Self, ApiFailure> {
+        match self {
+            Self::Patch(form, patch) => match patched(kind, bare, &patch, form) {
+                Ok(value) => Ok(Self::Create(Body { value, duplicates: Vec::new() })),
+                Err(PatchError::Malformed(message) | PatchError::Unfit(message)) => {
+                    Err(ApiFailure::bad_request(format!("invalid patch: {message}")))
+                }
+            },
+            Self::Replace(body) => Ok(Self::Create(body)),
+            change @ (Self::Create(_) | Self::Apply(_) | Self::Delete(_)) => Ok(change),
         }
     }
 

@@ -170,7 +170,7 @@ impl Custom {
 }
 
 impl<'s> Part<'s> {
-    /// What a schema inside of this one stands for, which may be a reference.
+    /// Meaning of a schema inside of this one, which may be a reference.
     fn resolved(self, mut node: &'s Node) -> Option<Shape<'s>> {
         for _ in 0..MAX_REFERENCES {
             let Some(reference) = text(node, "$ref").filter(|reference| !reference.is_empty()) else {

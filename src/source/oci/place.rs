@@ -162,7 +162,7 @@ impl OciPlace {
         .await
     }
 
-    /// What is kept of the artifact, if its signatures still suffice.
+    /// The kept artifact, if its signatures still suffice.
     async fn on_disk(&self, target: &Target) -> Option<Kept> {
         let options = Arc::clone(&self.options);
         let digest = target.digest;

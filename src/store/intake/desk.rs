@@ -352,7 +352,7 @@ impl Desk {
         (self.pods, self.workloads) = (set.pods.len(), set.workloads.len());
     }
 
-    /// What runs of the set in force, for messages.
+    /// The pods and workloads of the set in force, for messages.
     fn running(&self) -> String {
         let of_workloads = |of: &str| format!("{of} of {}", counted(self.workloads, "workload"));
         match (self.pods, self.workloads) {

@@ -83,7 +83,7 @@ fn versions(range: &str) -> OciFollow {
     OciFollow::Semver(range.parse().unwrap())
 }
 
-/// What a source reports, until it is dropped.
+/// Reports of a source, until it is dropped.
 struct Following {
     reports: mpsc::Receiver<(SourceId, SourceReport)>,
     task: JoinHandle<()>,

@@ -1,4 +1,4 @@
-//! Where upstream differs from the standards that it follows.
+//! Differences of upstream from the standards that it follows.
 
 use super::*;
 

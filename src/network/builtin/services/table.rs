@@ -209,7 +209,7 @@ pub(super) fn add_address_rules(batch: &mut Batch<'_>, pod: &[u8]) {
     }
 }
 
-/// What pods that plugins connected send to addresses of Services.
+/// Packets of pods that plugins connected to addresses of Services.
 pub(super) fn add_guest_rules(batch: &mut Batch<'_>) {
     for family in Family::ALL {
         let Ends { number, destination, words, .. } = ends(family);
