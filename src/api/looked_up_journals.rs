@@ -1,7 +1,7 @@
 //! Journals of the kinds that are looked up.
 
+use super::key::PodKey;
 use super::kinds::LookedUpKind;
-use super::published::PodKey;
 use super::published_objects::PublishedObject;
 use podstead_pod::objects::Objects;
 use podstead_telemetry::journal::Journal;

@@ -1,6 +1,6 @@
 //! Objects as JSON text, each with a version: for kinds that podstead does not keep as typed values.
 
-use super::published::PodKey;
+use super::key::PodKey;
 use bytes::Bytes;
 use podstead_telemetry::journal::Journal;
 use serde_json::{Value, json};

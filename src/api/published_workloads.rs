@@ -1,6 +1,6 @@
 //! Workloads as they were published: a journal for each kind.
 
-use super::published::{ORIGIN_ANNOTATION, PodKey, REVISION_ANNOTATION, SOURCE_ANNOTATION};
+use super::key::{ORIGIN_ANNOTATION, PodKey, REVISION_ANNOTATION, SOURCE_ANNOTATION};
 use bytes::Bytes;
 use podstead_expand::{ShownSchedule, ShownWorkload};
 use podstead_manifest::ObjectKey;

@@ -12,6 +12,7 @@ mod daemon;
 mod describe;
 mod diff;
 mod doctor;
+mod endpoints;
 mod exit;
 mod fold;
 mod foreign;

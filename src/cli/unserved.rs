@@ -1,7 +1,7 @@
 //! Services that nobody answers, with the reason. **Pure**, but for [`gather`].
 
 use super::client::{Client, ClientError, Target};
-use super::describe::ready_endpoints;
+use super::endpoints::{ready_endpoints, slices_of};
 use super::object_type::ObjectType;
 use super::pods::{self, ServedList};
 use super::workloads::metadata;
@@ -41,7 +41,7 @@ pub(super) async fn gather(client: &Client, pods: &[k8s_openapi::api::core::v1::
 
 /// The same for one Service, whose pods are asked for, too.
 pub(super) async fn of_service(client: &Client, service: &Value) -> Result<Vec<Unserved>, ClientError> {
-    let slices = super::describe::slices_of(client, service).await?;
+    let slices = slices_of(client, service).await?;
     let pods: Vec<Backend> = pods::list(client, Some(metadata(service, "namespace"))).await?.iter().map(Backend::of).collect();
     Ok(unserved(service, &slices, &pods))
 }

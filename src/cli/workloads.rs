@@ -1,6 +1,7 @@
 //! Workloads as served by the daemon, and the pods that they own.
 
 use super::client::{Client, ClientError};
+use super::endpoints::slices_of;
 use super::object_type::ObjectType;
 use super::pods::{self, FindPodError, ServedList, namespace_of};
 use jiff::Timestamp;
@@ -218,7 +219,7 @@ pub(super) async fn pods_of(client: &Client, kind: WorkloadKind, workload: &Valu
 /// The pods that a Service selects; none without a selector.
 async fn pods_behind(client: &Client, service: &Value) -> Result<Vec<Pod>, ClientError> {
     let pods = pods::list(client, Some(metadata(service, "namespace"))).await?;
-    Ok(selected(service, pods, &super::describe::slices_of(client, service).await?))
+    Ok(selected(service, pods, &slices_of(client, service).await?))
 }
 
 /// The pods among these that a Service selects. One of another source counts if it is an endpoint: a source with `allow` is apart from others.

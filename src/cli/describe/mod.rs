@@ -13,6 +13,7 @@ mod writer;
 
 use super::Context;
 use super::client::{Client, ClientError, OWN, Target};
+use super::endpoints::slices_of;
 use super::fold::{fold, terminal_width};
 use super::object_type::{ObjectType, parse_object};
 use super::pods::{PodNamespaceArgs, ServedList, annotation, find, name_of, namespace_of};
@@ -33,7 +34,6 @@ use podstead_pod::identity::ANNOTATION_NETWORK_STATUS;
 use podstead_store::history::History;
 use podstead_workload::object::WorkloadKind;
 use serde_json::Value;
-pub(super) use service::{ready_endpoints, slices as slices_of};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -249,7 +249,7 @@ async fn run_pod(client: &Client, name: &str, namespace: Option<&str>, color: bo
 async fn run_service(client: &Client, name: &str, namespace: Option<&str>, color: bool) -> anyhow::Result<()> {
     let object = workloads::find_object(client, ObjectType::Service, name, namespace).await?;
     let [namespace, name, uid] = ["namespace", "name", "uid"].map(|field| metadata(&object, field));
-    let slices = service::slices(client, &object).await?;
+    let slices = slices_of(client, &object).await?;
     let unserved = unserved::of_service(client, &object).await?;
     let events = events_of(client, Involved { kind: "Service", namespace, name, uid }).await?;
     let mut out = io::stdout().lock();

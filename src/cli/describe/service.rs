@@ -1,8 +1,7 @@
 //! `podstead describe service`. The text is **pure**.
 
 use super::writer::Description;
-use crate::client::{Client, ClientError, Target};
-use crate::pods::ServedList;
+use crate::endpoints::ready_endpoints;
 use crate::unserved::Unserved;
 use crate::workloads::{annotation, metadata};
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
@@ -13,8 +12,6 @@ use podstead_api::show::labels_text;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Label of EndpointSlices with the name of their Service.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// Endpoints that are listed for a port.
 const MOST_ENDPOINTS: usize = 10;
 
@@ -30,16 +27,6 @@ pub(super) fn identity(text: &mut Description, object: &Value, hidden: &[&str]) 
     let mut annotations = texts("annotations");
     annotations.retain(|name, _| !hidden.contains(&name.as_str()));
     text.entries("Annotations", Some(&annotations));
-}
-
-/// The EndpointSlices of a Service.
-pub(crate) async fn slices(client: &Client, service: &Value) -> Result<Vec<EndpointSlice>, ClientError> {
-    let namespaces = "/apis/discovery.k8s.io/v1/namespaces";
-    let target = Target::new(namespaces, &[metadata(service, "namespace"), "endpointslices"]);
-    let selector = format!("{SERVICE_NAME}={}", metadata(service, "name"));
-    let list: ServedList = client.get(target.with("labelSelector", &selector)).await?;
-    let typed = list.items.into_iter().map(serde_json::from_value);
-    typed.collect::<Result<_, _>>().map_err(|source| ClientError::NotUnderstood { source })
 }
 
 /// Everything but the events, in the words of kubectl. `unserved` are its ports without endpoints.
@@ -111,26 +98,6 @@ fn write_port(text: &mut Description, port: &ServicePort, slices: &[EndpointSlic
         told = format!("<none>{}", reason.unwrap_or_default());
     }
     text.field("Endpoints", &told);
-}
-
-/// Addresses and ports of the ready endpoints of a port.
-pub(crate) fn ready_endpoints(port: &ServicePort, slices: &[EndpointSlice]) -> Vec<String> {
-    let mut found = Vec::new();
-    for slice in slices {
-        let is_same = |name: Option<&str>| name.unwrap_or_default() == port.name.as_deref().unwrap_or_default();
-        let number = slice.ports.iter().flatten().find(|candidate| is_same(candidate.name.as_deref())).and_then(|port| port.port);
-        let Some(number) = number else { continue };
-        let is_ready = |ready: Option<bool>| ready != Some(false);
-        let ready = slice
-            .endpoints
-            .iter()
-            .filter(|endpoint| endpoint.conditions.as_ref().is_none_or(|conditions| is_ready(conditions.ready)));
-        found.extend(ready.flat_map(|endpoint| &endpoint.addresses).map(|address| match address.contains(':') {
-            true => format!("[{address}]:{number}"),
-            false => format!("{address}:{number}"),
-        }));
-    }
-    found
 }
 
 #[cfg(test)]
