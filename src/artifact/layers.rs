@@ -179,7 +179,14 @@ mod tests {
     }
     fn artifact(files: &[&str]) -> Artifact {
         let files = files.iter().map(|file| ((*file).to_owned(), Ok(b"x".as_slice().into()))).collect();
-        Artifact { revision: Revision("r".into()), place: None, commit: None, files, beside: std::collections::BTreeMap::new() }
+        Artifact {
+            revision: Revision("r".into()),
+            place: None,
+            commit: None,
+            files,
+            beside: std::collections::BTreeMap::new(),
+            around: crate::Surroundings::default(),
+        }
     }
 
     #[test]

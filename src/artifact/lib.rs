@@ -3,9 +3,11 @@
 //! The sources produce [`SourceReport`]s, the store consumes them. Both depend on this module and not on each other.
 
 pub mod layers;
+mod surroundings;
 pub mod wake;
 
 pub use layers::Layers;
+pub use surroundings::Surroundings;
 pub use wake::{Inquiry, Wakers, Wishes};
 
 use podstead_pod::Revision;
@@ -49,6 +51,16 @@ pub struct Artifact {
     /// The other files below the source's root, which a kustomization may read and which are no manifests of the source. Empty where the
     /// source reads no file for which [`is_kustomization`] holds.
     pub beside: BTreeMap<String, FileContent>,
+    /// The files outside of the source's root that its kustomizations refer to, where the source reads a part of a larger tree.
+    pub around: Surroundings,
+}
+
+impl Artifact {
+    /// Content of the file that problems name so: a manifest, a file beside them, or with `..` one around the source.
+    pub fn content(&self, name: &str) -> Option<&FileContent> {
+        let here = self.files.get(name).or_else(|| self.beside.get(name));
+        here.or_else(|| self.around.files.get(&self.around.path_of(name)))
+    }
 }
 
 /// Names of the files that make their directory a kustomization. They count among the files of a source, as manifests do.

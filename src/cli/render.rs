@@ -2,7 +2,7 @@
 //!
 //! The host need not be this one: its name, labels and variables are arguments, so that one machine can check a repository for all hosts.
 
-use super::tree::{named_source, prepared, read_directory, read_source, root_of};
+use super::tree::{named_source, path_of, prepared, read_source, read_with_surroundings, root_of};
 use super::validate::github;
 use super::{Context, EXIT_FAILED};
 use anyhow::{Context as _, anyhow, bail};
@@ -154,14 +154,14 @@ fn layers(written: &[String], all: &Substitution) -> anyhow::Result<Layers> {
 fn read(path: &Path, place: Option<&SourcePlace>, layers: &Arc<Layers>) -> anyhow::Result<Artifact> {
     match place {
         Some(place) => read_source(place, layers, path),
-        None => read_directory(layers, path),
+        None => read_with_surroundings(layers, path),
     }
 }
 
 /// Path of a file relative to the working directory. A single file already has its whole path.
 fn shown(root: &Path, file: &str) -> String {
     let prefix = if root.is_dir() { root.strip_prefix(".").unwrap_or(root) } else { Path::new("") };
-    prefix.join(file).display().to_string()
+    path_of(prefix, file).display().to_string()
 }
 
 /// Files and lines of the object and of its patches, for a comment: which must not end before its line.

@@ -10,7 +10,7 @@ use podstead_source::dir;
 use podstead_source::git::ReadLimits;
 use podstead_source::git::work_tree::{self, WorkTree};
 use podstead_store::{CheckContext, Prepared, UndeltaStore, prepare};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// The source with this name.
@@ -58,7 +58,11 @@ pub(super) fn root_of(place: &SourcePlace, path: &Path) -> PathBuf {
 /// The files that a source would report if its place were `root` (see [`root_of`]); those of other layers may be among them.
 pub(super) fn read_source(place: &SourcePlace, layers: &Arc<Layers>, root: &Path) -> anyhow::Result<Artifact> {
     match place {
-        SourcePlace::Git(_) | SourcePlace::Oci(_) => Ok(work_tree::read(root, &ReadLimits::default())?),
+        SourcePlace::Git(_) | SourcePlace::Oci(_) => {
+            // What the repository has is what the source has; a directory alone stands for the whole of it.
+            let top = WorkTree::containing(root).map(|clone| clone.root);
+            Ok(work_tree::read(root, top.as_deref(), &ReadLimits::default())?)
+        }
         SourcePlace::Directory { .. } | SourcePlace::Http(_) => read_directory(layers, root),
     }
 }
@@ -66,6 +70,35 @@ pub(super) fn read_source(place: &SourcePlace, layers: &Arc<Layers>, root: &Path
 /// The files that a directory source would report: without layers, the manifests directly in the directory. A single file has no layers.
 pub(super) fn read_directory(layers: &Arc<Layers>, root: &Path) -> anyhow::Result<Artifact> {
     Ok(if root.is_dir() { dir::read_layers_once(root, layers)? } else { dir::read_once(root)? })
+}
+
+/// The same, with what kustomizations refer to anywhere in the clone that `root` lies in, as a git source with this path has it; outside of
+/// clones, anywhere on this machine.
+pub(super) fn read_with_surroundings(layers: &Arc<Layers>, root: &Path) -> anyhow::Result<Artifact> {
+    let mut artifact = read_directory(layers, root)?;
+    if root.is_dir() {
+        let top = WorkTree::containing(root).map_or_else(|| PathBuf::from("/"), |clone| clone.root);
+        artifact.around = work_tree::surroundings(&top, root, &artifact.files, &ReadLimits::default())?;
+    }
+    Ok(artifact)
+}
+
+/// The path of a file that is named `file` in a source at `root`, as short as names allow: `..` takes a component away.
+pub(super) fn path_of(root: &Path, file: &str) -> PathBuf {
+    let mut path = root.to_owned();
+    let mut rest = file;
+    while let Some(below) = rest.strip_prefix("../") {
+        match path.components().next_back() {
+            Some(Component::Normal(_)) => path.pop(),
+            Some(Component::CurDir) => {
+                path.clear();
+                break;
+            }
+            _ => break,
+        };
+        rest = below;
+    }
+    path.join(rest)
 }
 
 /// The files of `artifact`, which was read at `root`, ready to be checked. A single file is no directory that could be built.
@@ -91,4 +124,25 @@ pub(super) fn subdirectories(path: &Path) -> std::io::Result<Vec<PathBuf>> {
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_as_short_as_names_allow() {
+        for (root, file, path) in [
+            ("apps/overlays/dev", "web.yaml", "apps/overlays/dev/web.yaml"),
+            ("apps/overlays/dev", "../../base/web.yaml", "apps/base/web.yaml"),
+            ("apps", "../../web.yaml", "../web.yaml"),
+            ("/srv/apps", "../web.yaml", "/srv/web.yaml"),
+            ("./apps", "web.yaml", "./apps/web.yaml"),
+            (".", "../web.yaml", "../web.yaml"),
+            ("", "../web.yaml", "../web.yaml"),
+            ("../apps", "../../web.yaml", "../../web.yaml"),
+        ] {
+            assert_eq!(path_of(Path::new(root), file), Path::new(path), "{root} {file}");
+        }
+    }
 }

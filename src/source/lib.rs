@@ -3,6 +3,7 @@
 //! Each source is one task. Out: [`SourceReport`]s on a bounded channel, whole artifacts only. A failure is a report of its own and
 //! never looks like an empty artifact (promise P2): whoever reads the channel keeps the last good set.
 
+mod around;
 pub mod credentials;
 pub mod dir;
 pub mod git;

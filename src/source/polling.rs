@@ -99,6 +99,7 @@ pub async fn poll_forever(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use podstead_artifact::Surroundings;
     use podstead_artifact::wake::{Verdict, Waker};
     use podstead_pod::Revision;
     use std::collections::{BTreeMap, VecDeque};
@@ -127,6 +128,7 @@ mod tests {
                         commit: None,
                         files: BTreeMap::new(),
                         beside: BTreeMap::new(),
+                        around: Surroundings::default(),
                     })
                 }
                 Err(reason) => Polled::Failed { reason: reason.into(), retry_after: None },

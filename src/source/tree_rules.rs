@@ -1,6 +1,6 @@
 //! Rules for reading a tree of manifests, wherever it comes from: which files count, and how many and how large they may be. **Pure**.
 
-use podstead_artifact::{FileContent, is_kustomization};
+use podstead_artifact::{FileContent, Surroundings, is_kustomization};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -46,6 +46,8 @@ pub(crate) struct TreeFiles {
     pub(crate) files: BTreeMap<String, FileContent>,
     /// The other files, where there is a kustomization.
     pub(crate) beside: BTreeMap<String, FileContent>,
+    /// Files outside of the source's path that its kustomizations refer to.
+    pub(crate) around: Surroundings,
 }
 
 /// Resolves a symlink at `path` by its text alone; `None` if it leads out of the repository.

@@ -103,16 +103,55 @@ fn a_build_that_fails_renders_nothing() {
 }
 
 #[test]
-fn what_is_outside_of_the_path_is_refused() {
+fn overlay_is_built_by_its_own_path() {
     let root = example();
-    let overlay = root.path().join("overlays/shop-1");
-    for arguments in [&["render", ".", "--host", "a"][..], &["validate", ".", "--node-name", "a"]] {
-        let output = podstead(&overlay, arguments);
+    let whole = rendered(root.path(), "overlays/shop-1");
+    let objects = |output: &Output| texts(output).0.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
+    for (directory, path, base) in
+        [("", "overlays/shop-1", "base"), ("overlays/shop-1", ".", "../../base"), ("overlays", "shop-1", "../base")]
+    {
+        let output = podstead(&root.path().join(directory), &["render", path, "--host", "shop-1"]);
         let (stdout, stderr) = texts(&output);
-        assert_eq!(output.status.code(), Some(1), "{stderr}");
-        let text = format!("{stdout}{stderr}");
-        assert!(text.contains("set the source's path to a directory that contains it"), "{text}");
+        assert_eq!((output.status.code(), stderr), (Some(0), ""), "{path}");
+        assert_eq!(objects(&output), objects(&whole));
+        assert!(stdout.contains(&format!("\n# {base}/agent.yaml:1")), "{stdout}");
     }
+    edit(&root, "base/agent.yaml", "image:", "imagez:");
+    let output = podstead(&root.path().join("overlays"), &["validate", "shop-1", "--node-name", "edge", "--color", "never"]);
+    let (stdout, stderr) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stdout.starts_with("base/agent.yaml:") || stdout.starts_with("../base/agent.yaml:"), "{stdout}");
+    assert!(stdout.contains(" | ") && stdout.contains("imagez:"), "the line is shown: {stdout}");
+}
+
+#[test]
+fn overlay_of_a_git_source_is_built_in_a_clone() {
+    let root = example();
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").current_dir(root.path()).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    git(&["init", "--quiet"]);
+    git(&["remote", "add", "origin", "https://git.lan/shop/edge"]);
+    let config = format!(
+        "apiVersion: podstead.dev/v1alpha1\nkind: Config\nnodeName: shop-1\nsources:\n\
+         - {{name: fleet, git: {{url: https://git.lan/shop/edge, path: overlays/shop-1}}}}\n\
+         - {{name: local, directory: {{path: {}/overlays/shop-1}}}}\n",
+        root.path().display()
+    );
+    fs::write(root.path().join("podstead.conf"), config).unwrap();
+    let validate = |source: &str, path: &str| {
+        podstead(root.path(), &["validate", path, "--source", source, "--config", "podstead.conf", "--color", "never"])
+    };
+    let output = validate("fleet", ".");
+    let (stdout, stderr) = texts(&output);
+    assert_eq!((output.status.code(), stdout), (Some(0), ""), "{stderr}");
+    assert!(stderr.contains("1 valid pod"), "{stderr}");
+    // A directory source has nothing but its directory.
+    let output = validate("local", "overlays/shop-1");
+    let (stdout, stderr) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stdout.contains("set the source's path to a directory that contains it"), "{stdout}");
 }
 
 #[test]

@@ -8,12 +8,12 @@ mod render;
 
 pub(super) use render::github;
 
-use super::tree::{named_source, read_source, root_of, subdirectories};
+use super::tree::{named_source, path_of, read_source, read_with_surroundings, root_of, subdirectories};
 use super::{Context, EXIT_FAILED, EXIT_UNUSABLE};
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use podstead_artifact::layers::NoLayer;
-use podstead_artifact::{Artifact, FileContent, KUSTOMIZATIONS, Layers};
+use podstead_artifact::{Artifact, FileContent, KUSTOMIZATIONS, Layers, Surroundings};
 use podstead_config::{SourceConfig, age_keys};
 use podstead_manifest::{Limits, PatchesByObject, Problem};
 use podstead_pod::{AdmitContext, NodeName, Revision, Severity, SourceId};
@@ -99,9 +99,13 @@ impl Collection {
     fn content(&self, file: &str) -> Option<&[u8]> {
         let content = match self {
             Collection::Named(files) | Collection::Plain(files) => files.get(file),
-            Collection::Tree { artifact: Artifact { files, beside, .. }, prefix, .. } => {
-                let path = Path::new(file).strip_prefix(prefix).ok()?.to_str()?;
-                files.get(path).or_else(|| beside.get(path))
+            Collection::Tree { artifact, prefix, .. } => {
+                let named = |name: &String| path_of(prefix, name) == Path::new(file);
+                let around = artifact.around.files.iter().find(|(path, _)| named(&artifact.around.name_of(path)));
+                match Path::new(file).strip_prefix(prefix).ok().and_then(Path::to_str) {
+                    Some(name) => artifact.content(name),
+                    None => around.map(|(_, content)| content),
+                }
             }
         };
         content?.as_ref().ok().map(|bytes| &bytes[..])
@@ -242,7 +246,14 @@ fn judge(collection: &Collection, context: &CheckContext, findings: &mut Finding
 }
 
 fn artifact(files: Files) -> Artifact {
-    Artifact { revision: Revision(String::new()), place: None, commit: None, files, beside: BTreeMap::new() }
+    Artifact {
+        revision: Revision(String::new()),
+        place: None,
+        commit: None,
+        files,
+        beside: BTreeMap::new(),
+        around: Surroundings::default(),
+    }
 }
 
 /// Judges some prepared files as one source. `place` is what goes before paths in problems, and whether these are all files of the source.
@@ -255,7 +266,7 @@ fn judge_one(prepared: &Prepared, files: Artifact, place: (&Path, bool), context
     let warnings: Vec<Problem> = warnings.collect();
     let Set { source: _, revision: _, pods, config_maps, secrets, claims, workloads, network, mut problems } = set;
     problems.extend(warnings);
-    problems.iter_mut().for_each(|problem| problem.file = prefix.join(&problem.file).display().to_string());
+    problems.iter_mut().for_each(|problem| problem.file = path_of(prefix, &problem.file).display().to_string());
     // What a patch is for may be in another directory, as the layers of a host are.
     problems.retain(|problem| problem.code != PATCH_WITHOUT_TARGET);
     problems.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
@@ -313,7 +324,7 @@ fn read_tree(path: &Path, recursive: bool) -> anyhow::Result<Option<Collection>>
         return Ok(None);
     }
     let layers = if recursive { Layers::parse(&["**".to_owned()])? } else { Layers::default() };
-    let artifact = dir::read_layers_once(path, &Arc::new(layers))?;
+    let artifact = read_with_surroundings(&Arc::new(layers), path)?;
     Ok(Some(Collection::Tree { artifact, prefix: path.to_owned(), separate: recursive }))
 }
 

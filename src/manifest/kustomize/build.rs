@@ -108,17 +108,17 @@ impl<'t, 'f> Builder<'t, 'f> {
             Some(at) => Fault::at(CODE, at, message),
             None => Fault::of_file(CODE, message),
         };
-        let shown = if directory.is_empty() { "." } else { directory };
+        let shown = self.texts.shown(directory);
         let index = match found[..] {
             [one] => one,
-            [] => return Err(fault(format!("the directory {} has no kustomization.yaml", quoted(shown)))),
+            [] => return Err(fault(format!("the directory {} has no kustomization.yaml", quoted(&shown)))),
             [..] => {
-                let message = format!("the directory {} has several kustomization files", quoted(shown));
+                let message = format!("the directory {} has several kustomization files", quoted(&shown));
                 return Err(fault(message).hint(format!("keep one of {}", FILE_NAMES.join(", "))));
             }
         };
         let text = self.texts.text(index);
-        let (file, base) = (text.path.clone(), text.base);
+        let (file, base) = (text.name.clone(), text.base);
         let node = self.texts.plain(&text.bytes, Place::File(base))?;
         super::reader::repeated(&node, "", &mut self.warnings);
         let kustomization = kustomization::read(&node, node.at.unwrap_or(base))?;
@@ -279,11 +279,12 @@ impl<'t, 'f> Builder<'t, 'f> {
         self.set_schema(&target)?;
         match (kind, target.kustomization.kind) {
             (Kind::Component, Kind::Kustomization) => {
-                let fault = Fault::at(CODE, at, format!("{} is not a component", quoted(directory)));
+                let fault = Fault::at(CODE, at, format!("{} is not a component", quoted(&self.texts.shown(directory))));
                 return Err(fault.hint("list it under resources, or write kind: Component in it"));
             }
             (Kind::Kustomization, Kind::Component) => {
-                return Err(Fault::at(CODE, at, format!("{} is a component", quoted(directory))).hint("list it under components"));
+                return Err(Fault::at(CODE, at, format!("{} is a component", quoted(&self.texts.shown(directory))))
+                    .hint("list it under components"));
             }
             (Kind::Component, Kind::Component) | (Kind::Kustomization, Kind::Kustomization) => {}
         }
@@ -330,7 +331,8 @@ impl<'t, 'f> Builder<'t, 'f> {
                 Fault::at(CODE, path.at, message).hint("move the file, or give its directory a kustomization and list that")
             );
         }
-        let missing = || Fault::at(CODE, path.at, format!("there is no file {}", quoted(&joined)));
+        let shown = self.texts.shown(&joined);
+        let missing = || Fault::at(CODE, path.at, format!("there is no file {}", quoted(&shown)));
         self.texts.read(&joined, path.at)?.ok_or_else(missing)
     }
 
@@ -338,10 +340,10 @@ impl<'t, 'f> Builder<'t, 'f> {
     fn directory(&self, target: &Target, path: &Text) -> Result<(String, String), Fault> {
         let joined = self.path(target, path)?;
         if !self.texts.is_directory(&joined) {
-            return Err(Fault::at(CODE, path.at, format!("there is no directory {}", quoted(&joined))));
+            return Err(Fault::at(CODE, path.at, format!("there is no directory {}", quoted(&self.texts.shown(&joined)))));
         }
         if let Some(visited) = self.chain.iter().position(|visited| paths::is_in(visited, &joined)) {
-            let shown = |path: &String| if path.is_empty() { ".".to_owned() } else { path.clone() };
+            let shown = |path: &String| self.texts.shown(path);
             let chain: Vec<String> = self.chain[visited..].iter().chain([&joined]).map(shown).collect();
             let message = format!("the kustomizations form a cycle: {}", chain.join(" -> "));
             return Err(Fault::at(CODE, path.at, message).hint("a kustomization cannot include one that it is in"));

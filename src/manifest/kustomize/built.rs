@@ -50,12 +50,12 @@ pub(super) fn build(files: &dyn Files, directory: &str, limits: &BuildLimits) ->
         Err(_) => Err(crate::fault::Fault::of_file(super::CODE, "the directory is outside of the source")),
     };
     let warnings = std::mem::take(&mut builder.warnings);
-    let shown = if directory.is_empty() { "." } else { directory };
+    let shown = texts.shown(directory);
     let mut built = Build { read: texts.paths(), ..Build::default() };
-    built.problems.extend(warnings.into_iter().map(|fault| texts.problem(fault, Severity::Warning, shown)));
+    built.problems.extend(warnings.into_iter().map(|fault| texts.problem(fault, Severity::Warning, &shown)));
     match result {
         Ok(resources) => built.objects = objects(resources, &texts),
-        Err(fault) => built.problems.push(texts.problem(fault, Severity::Error, shown)),
+        Err(fault) => built.problems.push(texts.problem(fault, Severity::Error, &shown)),
     }
     built.missing = texts.into_missing();
     built
@@ -78,7 +78,7 @@ fn objects(resources: Vec<Resource>, texts: &Texts<'_>) -> Vec<BuiltObject> {
         let mut indices: BTreeMap<usize, u16> = BTreeMap::new();
         let resolved = places[range].iter().map(|(text, position)| {
             let index = *indices.entry(*text).or_insert_with(|| {
-                files.push(texts.path(*text).to_owned());
+                files.push(texts.name(*text).to_owned());
                 u16::try_from(files.len() - 1).unwrap_or(u16::MAX)
             });
             (index, *position)

@@ -16,6 +16,11 @@ pub trait Files {
 
     /// Reports whether there is a directory at a path; the empty path is the root.
     fn is_directory(&self, path: &str) -> bool;
+
+    /// Name that people see for a path, in problems and origins.
+    fn shown(&self, path: &str) -> String {
+        path.to_owned()
+    }
 }
 
 /// Files by path.

@@ -50,7 +50,8 @@ pub fn references(directory: &str, bytes: &[u8], limits: &Limits) -> Option<Refe
 
 /// Reports whether an entry may be a path in the source, and is no configuration that is written inline.
 fn is_path(text: &str) -> bool {
-    !paths::is_remote(text) && !text.contains(['\n', '{'])
+    // A variable of the source has braces, too.
+    !paths::is_remote(text) && !text.contains('\n') && !text.replace("${", "").contains('{')
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ type Load = fn(&str, usize, u32, &crate::Limits) -> Result<Node, Fault>;
 /// One file.
 #[derive(Debug)]
 pub(super) struct Text {
-    pub(super) path: String,
+    /// Name that people see.
+    pub(super) name: String,
     /// Offset of its first byte.
     pub(super) base: u32,
     pub(super) bytes: Vec<u8>,
@@ -65,7 +66,7 @@ impl<'f> Texts<'f> {
         if let Some(index) = self.by_path.get(path) {
             return Ok(Some(*index));
         }
-        let refused = |error: String| Fault::at(CODE, at, format!("{} cannot be read: {error}", quoted(path)));
+        let refused = |error: String| Fault::at(CODE, at, format!("{} cannot be read: {error}", quoted(&self.files.shown(path))));
         let Some(bytes) = self.files.read(path).map_err(refused)? else {
             self.missing.insert(path.to_owned());
             return Ok(None);
@@ -78,10 +79,18 @@ impl<'f> Texts<'f> {
         let Some(next) = next.filter(|next| (*next as usize) <= self.limits.max_bytes) else {
             return Err(too_much(format!("the build reads more than {} bytes", self.limits.max_bytes)));
         };
-        self.texts.push(Text { path: path.to_owned(), base: self.next, bytes });
+        self.texts.push(Text { name: self.files.shown(path), base: self.next, bytes });
         self.next = next;
         self.by_path.insert(path.to_owned(), self.texts.len() - 1);
         Ok(Some(self.texts.len() - 1))
+    }
+
+    /// Name that people see for a directory.
+    pub(super) fn shown(&self, directory: &str) -> String {
+        match self.files.shown(directory) {
+            root if root.is_empty() => ".".to_owned(),
+            name => name,
+        }
     }
 
     /// Reports whether there is a directory at a path.
@@ -111,14 +120,14 @@ impl<'f> Texts<'f> {
         offsets.iter().map(|at| place(*at)).collect()
     }
 
-    pub(super) fn path(&self, index: usize) -> &str {
-        self.texts.get(index).map_or("", |text| &text.path)
+    pub(super) fn name(&self, index: usize) -> &str {
+        self.texts.get(index).map_or("", |text| &text.name)
     }
 
     /// The problem that a fault is; `directory` stands for a file that is not known.
     pub(super) fn problem(&self, fault: Fault, severity: Severity, directory: &str) -> Problem {
         let place = fault.at.and_then(|at| Some((at - self.holder(at)?.base, self.holder(at)?)));
-        let file = place.map_or(directory, |(_, text)| &text.path);
+        let file = place.map_or(directory, |(_, text)| &text.name);
         let lines = Lines::new(place.map_or(&[], |(_, text)| &text.bytes));
         let fault = Fault { at: place.map(|(at, _)| at), ..fault };
         Problem { severity, ..fault.into_problem(file, &lines, None) }

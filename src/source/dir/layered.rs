@@ -7,7 +7,7 @@ use super::place;
 use super::scope::{Scope, Spot};
 use super::{DirectoryError, DirectoryOptions};
 use crate::revision::{ContentHash, revision_of};
-use podstead_artifact::{Artifact, FileContent};
+use podstead_artifact::{Artifact, FileContent, Surroundings};
 use rustix::fs::{CWD, Mode, OFlags};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -78,7 +78,7 @@ pub(super) fn pass(
     let Whole { moved, unstable, mut incomplete, inconclusive, read, bytes: _ } = whole;
     // What was read may be of two checkouts.
     incomplete |= moved;
-    let artifact = Artifact { revision, place: Some(place), commit: None, files, beside };
+    let artifact = Artifact { revision, place: Some(place), commit: None, files, beside, around: Surroundings::default() };
     Ok(Pass { artifact, identity, moved, unstable: unstable || incomplete, incomplete, inconclusive, read })
 }
 

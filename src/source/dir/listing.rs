@@ -5,7 +5,7 @@ use super::names::is_manifest;
 use super::place::{self, Identity};
 use super::{DirectoryError, DirectoryOptions};
 use crate::revision::{ContentHash, revision_of};
-use podstead_artifact::{Artifact, FileContent, Place};
+use podstead_artifact::{Artifact, FileContent, Place, Surroundings};
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -268,7 +268,7 @@ impl<'a> Turn<'a> {
         let unstable = incomplete || !self.left.is_empty();
         let inconclusive = self.files.values().any(|known| !known.conclusive);
         (self.cache.files, self.cache.left) = (self.files, self.left);
-        let artifact = Artifact { revision, place, commit: None, files, beside: BTreeMap::new() };
+        let artifact = Artifact { revision, place, commit: None, files, beside: BTreeMap::new(), around: Surroundings::default() };
         Pass { artifact, identity, moved: false, unstable, incomplete, inconclusive, read: self.read }
     }
 }

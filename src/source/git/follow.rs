@@ -73,8 +73,8 @@ impl Follower {
         let followed = Followed::new(self.what.clone(), commit, target.version.as_ref(), signed_at);
         self.record(followed, commit).await?;
         self.delivered = Some(target);
-        let TreeFiles { files, beside } = files;
-        Ok(Some(Artifact { revision: Revision(commit.to_string()), place: None, commit: Some(summary), files, beside }))
+        let TreeFiles { files, beside, around } = files;
+        Ok(Some(Artifact { revision: Revision(commit.to_string()), place: None, commit: Some(summary), files, beside, around }))
     }
 
     /// Resolves the reference.

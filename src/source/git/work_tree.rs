@@ -3,9 +3,10 @@
 //! Reads by the rules of a source (see `tree_rules.rs`), so that a command run in a clone sees what the source will see.
 
 use super::objects::{IS_LFS, IS_SYMLINK, SUBMODULE};
+use crate::around::gather;
 use crate::tree_rules::{MAX_DEPTH, ReadLimits, is_lfs_pointer, is_manifest};
 use crate::webhook::same_repository;
-use podstead_artifact::{Artifact, FileContent, is_kustomization};
+use podstead_artifact::{Artifact, FileContent, Surroundings, is_kustomization};
 use podstead_pod::Revision;
 use std::collections::BTreeMap;
 use std::fs;
@@ -73,8 +74,10 @@ fn is_same_path(root: &Path, remote: &str, url: &str) -> bool {
 
 /// The manifests at `path`, a directory or a file, as a git source reads them from a commit: subdirectories included, names that begin with a
 /// dot left out, symlinks and submodules refused.
-pub fn read(path: &Path, limits: &ReadLimits) -> Result<Artifact, WorkTreeError> {
-    let mut reading = Reading { limits, names: 0, bytes: 0, files: BTreeMap::new(), others: BTreeMap::new() };
+///
+/// Kustomizations may refer to directories anywhere below `top`, the top directory of the clone; without one, to none outside of `path`.
+pub fn read(path: &Path, top: Option<&Path>, limits: &ReadLimits) -> Result<Artifact, WorkTreeError> {
+    let mut reading = Reading::new(limits);
     let found = fs::metadata(path).map_err(|source| WorkTreeError::Read { path: path.to_owned(), source })?;
     if found.is_dir() {
         reading.directory(path, "", 0)?;
@@ -82,20 +85,45 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Artifact, WorkTreeError>
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         reading.file(path, name)?;
     }
-    let beside = reading.beside()?;
-    Ok(Artifact { revision: Revision(String::new()), place: None, commit: None, files: reading.files, beside })
+    let files = std::mem::take(&mut reading.files);
+    let others = std::mem::take(&mut reading.others);
+    let (mut beside, mut around) = (BTreeMap::new(), Surroundings::default());
+    if files.keys().any(|path| is_kustomization(path.rsplit('/').next().unwrap_or(path))) {
+        beside = reading.others(others)?;
+        if let (Some(top), true) = (top, found.is_dir()) {
+            around = reading.around(top, path, &files)?;
+        }
+    }
+    Ok(Artifact { revision: Revision(String::new()), place: None, commit: None, files, beside, around })
+}
+
+/// The files around the directory `path`, whose own files are `files`: in directories that its kustomizations refer to, which may be anywhere
+/// below `top`.
+pub fn surroundings(
+    top: &Path,
+    path: &Path,
+    files: &BTreeMap<String, FileContent>,
+    limits: &ReadLimits,
+) -> Result<Surroundings, WorkTreeError> {
+    Reading::new(limits).around(top, path, files)
 }
 
 struct Reading<'a> {
     limits: &'a ReadLimits,
     names: usize,
     bytes: u64,
+    /// Files that were read or refused.
+    count: usize,
     files: BTreeMap<String, FileContent>,
     /// Files that are no manifests; `None` for symlinks.
     others: BTreeMap<String, Option<PathBuf>>,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
+    fn new(limits: &'a ReadLimits) -> Self {
+        Self { limits, names: 0, bytes: 0, count: 0, files: BTreeMap::new(), others: BTreeMap::new() }
+    }
+
     fn directory(&mut self, path: &Path, below: &str, depth: usize) -> Result<(), WorkTreeError> {
         let failed = |source| WorkTreeError::Read { path: path.to_owned(), source };
         if depth > MAX_DEPTH {
@@ -133,20 +161,44 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// The other files, where there is a kustomization that may need them.
-    fn beside(&mut self) -> Result<BTreeMap<String, FileContent>, WorkTreeError> {
-        let mut beside = BTreeMap::new();
-        if self.files.keys().any(|path| is_kustomization(path.rsplit('/').next().unwrap_or(path))) {
-            for (name, path) in std::mem::take(&mut self.others) {
-                let content = match path {
-                    Some(path) if self.files.len() + beside.len() < self.limits.max_files => self.other(&path)?,
-                    Some(_) => Err(format!("the source has more than {} files", self.limits.max_files)),
-                    None => Err(IS_SYMLINK.to_owned()),
-                };
-                beside.insert(name, content);
+    /// See [`surroundings`].
+    fn around(&mut self, top: &Path, path: &Path, files: &BTreeMap<String, FileContent>) -> Result<Surroundings, WorkTreeError> {
+        let real = |path: &Path| fs::canonicalize(path).map_err(|source| WorkTreeError::Read { path: path.to_owned(), source });
+        let (top, path) = (real(top)?, real(path)?);
+        let Some(root) = path.strip_prefix(&top).ok().and_then(Path::to_str) else { return Ok(Surroundings::default()) };
+        gather(root, files, |directory| self.directory_of_tree(&top, directory))
+    }
+
+    /// All files in a directory and below, by path from `top`; none when there is no such directory.
+    fn directory_of_tree(&mut self, top: &Path, path: &str) -> Result<BTreeMap<String, FileContent>, WorkTreeError> {
+        let mut directory = top.to_owned();
+        for step in path.split('/').filter(|step| !step.is_empty()) {
+            directory.push(step);
+            if !fs::symlink_metadata(&directory).is_ok_and(|found| found.is_dir()) {
+                return Ok(BTreeMap::new());
             }
         }
-        Ok(beside)
+        let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
+        self.directory(&directory, &prefix, 0)?;
+        let others = std::mem::take(&mut self.others);
+        let mut files = self.others(others)?;
+        files.append(&mut self.files);
+        Ok(files)
+    }
+
+    /// The content of files that are no manifests.
+    fn others(&mut self, others: BTreeMap<String, Option<PathBuf>>) -> Result<BTreeMap<String, FileContent>, WorkTreeError> {
+        let mut read = BTreeMap::new();
+        for (name, path) in others {
+            let content = match path {
+                Some(path) if self.count < self.limits.max_files => self.other(&path)?,
+                Some(_) => Err(format!("the source has more than {} files", self.limits.max_files)),
+                None => Err(IS_SYMLINK.to_owned()),
+            };
+            self.count += 1;
+            read.insert(name, content);
+        }
+        Ok(read)
     }
 
     /// The content of a file that is no manifest.
@@ -178,9 +230,10 @@ impl Reading<'_> {
     }
 
     fn add(&mut self, path: &Path, name: String, content: FileContent) -> Result<(), WorkTreeError> {
-        if self.files.len() >= self.limits.max_files {
+        if self.count >= self.limits.max_files {
             return Err(limit(path, format!("{} manifests", self.limits.max_files)));
         }
+        self.count += 1;
         self.files.insert(name, content);
         Ok(())
     }
@@ -230,14 +283,14 @@ mod tests {
         put(".hidden", "b");
         symlink("app.conf", directory.path().join("link.conf")).unwrap();
         let limits = ReadLimits { max_file_bytes: 50, ..ReadLimits::default() };
-        assert!(read(&tree.root, &limits).unwrap().beside.is_empty());
+        assert!(read(&tree.root, None, &limits).unwrap().beside.is_empty());
         put("deploy/edge/Kustomization", "resources: [web.yaml]");
-        let found = read(&tree.root, &limits).unwrap();
+        let found = read(&tree.root, None, &limits).unwrap();
         assert_eq!(found.files.keys().collect::<Vec<_>>(), ["deploy/edge/Kustomization"]);
         let seen: Vec<(&str, bool)> = found.beside.iter().map(|(name, content)| (name.as_str(), content.is_ok())).collect();
         assert_eq!(seen, [("app.conf", true), ("big.bin", false), ("link.conf", false)]);
         let few = ReadLimits { max_total_bytes: 21, max_files: 2, ..ReadLimits::default() };
-        let found = read(&tree.root, &few).unwrap().beside;
+        let found = read(&tree.root, None, &few).unwrap().beside;
         assert!(found["app.conf"].is_err(), "the manifests alone reach the limit");
     }
 
@@ -254,7 +307,7 @@ mod tests {
         symlink("deploy", directory.path().join("also")).unwrap();
         symlink("README.md", directory.path().join("text")).unwrap();
         fs::create_dir_all(directory.path().join("module/.git")).unwrap();
-        let files = read(&tree.root, &ReadLimits::default()).unwrap().files;
+        let files = read(&tree.root, None, &ReadLimits::default()).unwrap().files;
         let seen: Vec<(&str, bool)> = files.iter().map(|(name, content)| (name.as_str(), content.is_ok())).collect();
         assert_eq!(
             seen,
@@ -267,9 +320,9 @@ mod tests {
                 ("web.yaml", true)
             ]
         );
-        let one = read(&tree.root.join("web.yaml"), &ReadLimits::default()).unwrap().files;
+        let one = read(&tree.root.join("web.yaml"), None, &ReadLimits::default()).unwrap().files;
         assert_eq!(one.keys().collect::<Vec<_>>(), ["web.yaml"]);
         let few = ReadLimits { max_files: 2, ..ReadLimits::default() };
-        assert!(matches!(read(&tree.root, &few), Err(WorkTreeError::Limit { .. })));
+        assert!(matches!(read(&tree.root, None, &few), Err(WorkTreeError::Limit { .. })));
     }
 }

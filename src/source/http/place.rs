@@ -11,7 +11,7 @@ use crate::revision::{ContentHash, revision_of};
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use podstead_artifact::Artifact;
+use podstead_artifact::{Artifact, Surroundings};
 use podstead_pod::SourceId;
 use podstead_telemetry::error_chain;
 use std::collections::BTreeMap;
@@ -197,5 +197,12 @@ impl PollError {
 
 fn artifact(body: Bytes, hash: ContentHash) -> Artifact {
     let files = BTreeMap::from([(FILE.to_owned(), Ok(Arc::from(body.as_ref())))]);
-    Artifact { revision: revision_of([(FILE, hash)].into_iter()), place: None, commit: None, files, beside: BTreeMap::new() }
+    Artifact {
+        revision: revision_of([(FILE, hash)].into_iter()),
+        place: None,
+        commit: None,
+        files,
+        beside: BTreeMap::new(),
+        around: Surroundings::default(),
+    }
 }

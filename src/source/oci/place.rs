@@ -150,14 +150,14 @@ impl OciPlace {
         };
         blocking(move || {
             let manifest = parse(&kept.manifest, &name)?;
-            let TreeFiles { files, beside } =
+            let TreeFiles { files, beside, around } =
                 tree::read(&kept.layer, &options.path, &options.limits).map_err(|source| OciError::Tree { name, source })?;
             if known.as_deref() != Some(&kept) {
                 remember(&options, &kept)?;
             }
             let commit = manifest.summary(kept.label.tag.as_deref());
             let revision = Revision(digest.to_string());
-            Ok((Artifact { revision, place: None, commit: Some(commit), files, beside }, manifest.created))
+            Ok((Artifact { revision, place: None, commit: Some(commit), files, beside, around }, manifest.created))
         })
         .await
     }

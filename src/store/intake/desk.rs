@@ -10,7 +10,7 @@ use crate::undelta::KeptFiles;
 use crate::{Accepted, CheckContext, PruneError, Set, SourceStatus, SourceStatusSink, UndeltaStore, relocate};
 use jiff::Timestamp;
 use podstead_artifact::wake::Verdict;
-use podstead_artifact::{Artifact, SourceReport};
+use podstead_artifact::{Artifact, SourceReport, Surroundings};
 use podstead_manifest::sops::Opening;
 use podstead_manifest::{Problem, SOPS as CLOSED};
 use podstead_pod::{Revision, Severity, SourceId};
@@ -241,6 +241,7 @@ impl Desk {
                 commit: None,
                 files: BTreeMap::new(),
                 beside: BTreeMap::new(),
+                around: Surroundings::default(),
             }),
             (Standing::InForce | Standing::NotWritten(..), _) => return (None, Err(PruneError::NothingHeld(self.id().clone()))),
         };

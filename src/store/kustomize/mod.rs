@@ -10,6 +10,8 @@
 //! * A build that fails says nothing about what is in its directories: its virtual file is as a file that cannot be read, and files there
 //!   that were no manifests before do not become manifests. Nor is a kustomization built that was no root before while another one, which
 //!   may refer to it, cannot be read.
+//! * A kustomization may refer to directories around the source (see [`Surroundings`]): what is there is read by builds only. In here
+//!   paths are those of the whole tree, and names are those of the source; where it reads the whole tree they are the same.
 //! * Variables of the source are replaced in files with a name of manifests or kustomizations, before the build.
 //! * A `Patch` cannot change built objects: kustomize's `patches` can.
 
@@ -21,7 +23,7 @@ mod tests;
 
 use crate::{CheckContext, Checked, UndeltaStore};
 use podstead_artifact::layers::NoLayer;
-use podstead_artifact::{Artifact, FileContent, is_kustomization};
+use podstead_artifact::{Artifact, FileContent, Surroundings, is_kustomization};
 use podstead_manifest::kustomize::{self, Build, BuildLimits, Files};
 use podstead_manifest::{Limits, PatchesByObject, Problem, Substitution};
 use podstead_pod::Severity;
@@ -69,13 +71,14 @@ pub fn prepare(artifact: &Artifact, before: &UndeltaStore, context: &CheckContex
     }
     let view = View::new(artifact, context);
     let kustomizations = Kustomizations::find(&view);
-    let candidates = artifact.files.keys().filter(|name| is_kustomization_file(name));
-    let roots = kustomizations.roots(candidates.map(String::as_str), &context.layers);
+    let candidates: Vec<String> = artifact.files.keys().filter(|name| is_kustomization_file(name)).cloned().collect();
+    let roots = kustomizations.roots(&candidates, &view, &context.layers);
     let mut files = artifact.files.clone();
     files.retain(|name, _| !is_kustomization_file(name));
     let (mut virtual_files, mut outcomes, mut bytes) = (BTreeMap::new(), BTreeMap::new(), 0);
     for directory in &roots.directories {
-        let Some(file) = kustomizations.file(directory) else { continue };
+        let Some(path) = kustomizations.file(directory) else { continue };
+        let file = &view.around.name_of(path);
         let reached = kustomizations.reached_from(directory);
         let (mut outcome, read) = if kustomizations.is_component(directory) && !roots.named.contains(directory) {
             (Outcome::Unused(unused(file)), BTreeSet::new())
@@ -87,18 +90,21 @@ pub fn prepare(artifact: &Artifact, before: &UndeltaStore, context: &CheckContex
         let may_be_a_base = !roots.named.contains(directory) && !before.has_objects_of(file);
         let doubt = roots.unreadable.iter().find(|unreadable| may_be_a_base && !reached.contains(parent(unreadable)));
         if let (Outcome::Built(_), Some(unreadable)) = (&outcome, doubt) {
-            outcome = Outcome::NotBuilt(vec![waits_for(file, unreadable)]);
+            outcome = Outcome::NotBuilt(vec![waits_for(file, &view.around.name_of(unreadable))]);
         }
-        let mut content = content(directory, &outcome);
+        let mut content = content(parent(file), &outcome);
         if bytes + content.len() > MAX_BYTES {
             outcome = Outcome::NotBuilt(vec![too_much(file, format!("more than {} MiB of built objects", MAX_BYTES >> 20))]);
-            content = self::content(directory, &outcome);
+            content = self::content(parent(file), &outcome);
         }
         bytes += content.len();
         match &outcome {
-            Outcome::Built(_) => files.retain(|name, _| !read.contains(name)),
+            Outcome::Built(_) => files.retain(|name, _| !read.contains(&view.around.path_of(name))),
             Outcome::NotBuilt(_) | Outcome::Unused(_) => {
-                let is_of_build = |name: &str| read.contains(name) || ancestors(name).any(|above| reached.contains(above));
+                let is_of_build = |name: &str| {
+                    let path = view.around.path_of(name);
+                    read.contains(&path) || ancestors(&path).any(|above| reached.contains(above))
+                };
                 files.retain(|name, _| before.has_file(name) || !is_of_build(name));
             }
         }
@@ -106,14 +112,17 @@ pub fn prepare(artifact: &Artifact, before: &UndeltaStore, context: &CheckContex
         outcomes.insert(file.to_owned(), outcome);
     }
     files.extend(virtual_files);
-    let whole = Artifact { files, beside: BTreeMap::new(), ..artifact.clone() };
+    let whole = Artifact { files, beside: BTreeMap::new(), around: Surroundings::default(), ..artifact.clone() };
     Ok(Prepared { artifact: context.layers.select(&whole)?, outcomes })
 }
 
 impl Prepared {
     /// Files that are checked as they are, kustomizations included.
     pub fn without_kustomizations(artifact: Artifact) -> Self {
-        Self { artifact: Artifact { beside: BTreeMap::new(), ..artifact }, outcomes: BTreeMap::new() }
+        Self {
+            artifact: Artifact { beside: BTreeMap::new(), around: Surroundings::default(), ..artifact },
+            outcomes: BTreeMap::new(),
+        }
     }
 
     /// Checks one file of the artifact, as [`crate::check()`] checks one that is not virtual.
@@ -127,10 +136,11 @@ impl Prepared {
     }
 }
 
-/// All files of a source, with their variables replaced.
+/// All files of a source and around it, with their variables replaced.
 struct View<'a> {
     files: &'a BTreeMap<String, FileContent>,
     beside: &'a BTreeMap<String, FileContent>,
+    around: &'a Surroundings,
     substitution: Option<&'a Substitution>,
     limits: &'a Limits,
     /// Variables without a value in files that were read.
@@ -139,13 +149,22 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     fn new(artifact: &'a Artifact, context: &'a CheckContext) -> Self {
-        let Artifact { files, beside, .. } = artifact;
-        Self { files, beside, substitution: context.substitute.as_deref(), limits: &context.limits, faults: RefCell::default() }
+        let Artifact { files, beside, around, .. } = artifact;
+        let substitution = context.substitute.as_deref();
+        Self { files, beside, around, substitution, limits: &context.limits, faults: RefCell::default() }
     }
 
-    /// The names of all files.
-    fn names(&self) -> impl Iterator<Item = &'a String> {
-        self.files.keys().chain(self.beside.keys())
+    /// The paths of all files.
+    fn paths(&self) -> impl Iterator<Item = String> {
+        let of_source = self.files.keys().chain(self.beside.keys()).map(|name| self.around.path_of(name));
+        of_source.chain(self.around.files.keys().cloned())
+    }
+
+    fn content(&self, path: &str) -> Option<&'a FileContent> {
+        match self.around.name_below(path) {
+            Some(name) => self.files.get(name).or_else(|| self.beside.get(name)),
+            None => self.around.files.get(path),
+        }
     }
 
     /// Builds a directory; returns also the files that were read.
@@ -166,10 +185,10 @@ impl<'a> View<'a> {
 
 impl Files for View<'_> {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
-        let Some(content) = self.files.get(path).or_else(|| self.beside.get(path)) else { return Ok(None) };
+        let Some(content) = self.content(path) else { return Ok(None) };
         let bytes = content.as_ref().map_err(Clone::clone)?;
         let Some(substitution) = self.substitution.filter(|_| has_variables(path)) else { return Ok(Some(bytes.to_vec())) };
-        match podstead_manifest::substitute(path, bytes, substitution, self.limits) {
+        match podstead_manifest::substitute(&self.shown(path), bytes, substitution, self.limits) {
             Ok(replaced) => Ok(Some(replaced.into_owned())),
             Err(problems) => {
                 let first = problems.first().map_or_else(String::new, |problem| problem.message.clone());
@@ -180,11 +199,24 @@ impl Files for View<'_> {
     }
 
     fn is_directory(&self, path: &str) -> bool {
-        let prefix = format!("{path}/");
-        let has = |files: &BTreeMap<String, FileContent>| {
-            files.range(prefix.clone()..).next().is_some_and(|(name, _)| name.starts_with(&prefix))
+        let has = |files: &BTreeMap<String, FileContent>, path: &str| {
+            let prefix = format!("{path}/");
+            path.is_empty() && !files.is_empty()
+                || files.range(prefix.clone()..).next().is_some_and(|(name, _)| name.starts_with(&prefix))
         };
-        path.is_empty() || has(self.files) || has(self.beside)
+        let root = &self.around.path;
+        match self.around.name_below(path) {
+            Some(name) => name.is_empty() || has(self.files, name) || has(self.beside, name),
+            None => {
+                has(&self.around.files, path)
+                    || path.is_empty()
+                    || root.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))
+            }
+        }
+    }
+
+    fn shown(&self, path: &str) -> String {
+        self.around.name_of(path)
     }
 }
 

@@ -19,7 +19,7 @@ struct Kustomization {
     references: Option<References>,
 }
 
-/// All kustomizations of a source, by directory.
+/// All kustomizations of a source and around it, by directory. All paths are those of the tree.
 #[derive(Debug)]
 pub(super) struct Kustomizations(BTreeMap<String, Kustomization>);
 
@@ -36,12 +36,12 @@ pub(super) struct Roots {
 impl Kustomizations {
     pub(super) fn find(view: &View<'_>) -> Self {
         let mut found: BTreeMap<String, Kustomization> = BTreeMap::new();
-        for file in view.names().filter(|name| is_kustomization_file(name)) {
-            let directory = parent(file);
-            if found.get(directory).is_none_or(|known| *file < known.file) {
-                let bytes = view.read(file).ok().flatten();
-                let references = bytes.and_then(|bytes| references(directory, &bytes, view.limits));
-                found.insert(directory.to_owned(), Kustomization { file: file.clone(), references });
+        for file in view.paths().filter(|path| is_kustomization_file(path)) {
+            let directory = parent(&file).to_owned();
+            if found.get(&directory).is_none_or(|known| file < known.file) {
+                let bytes = view.read(&file).ok().flatten();
+                let references = bytes.and_then(|bytes| references(&directory, &bytes, view.limits));
+                found.insert(directory, Kustomization { file, references });
             }
         }
         Self(found)
@@ -76,21 +76,22 @@ impl Kustomizations {
         }
     }
 
-    /// The directories to build; `candidates` are the kustomization files that are files of the source.
-    pub(super) fn roots<'c>(&self, candidates: impl Iterator<Item = &'c str>, layers: &Layers) -> Roots {
+    /// The directories to build; `candidates` are the names of the kustomization files that are files of the source.
+    pub(super) fn roots(&self, candidates: &[String], view: &View<'_>, layers: &Layers) -> Roots {
         let mut roots = Roots::default();
         let mut others = BTreeSet::new();
-        for file in candidates.filter(|file| layers.is_empty() || layers.rank(file).is_some()) {
-            let directory = parent(file);
-            if layers.paths().any(|(path, below)| !below && (path == directory || path == file)) {
-                roots.named.insert(directory.to_owned());
+        for file in candidates.iter().filter(|file| layers.is_empty() || layers.rank(file).is_some()) {
+            let path = view.around.path_of(file);
+            let directory = parent(&path).to_owned();
+            if layers.paths().any(|(path, below)| !below && (path == parent(file) || path == *file)) {
+                roots.named.insert(directory);
             } else {
                 others.insert(directory);
             }
         }
         roots.directories.clone_from(&roots.named);
         let mut all = BTreeSet::new();
-        others.iter().copied().chain(roots.named.iter().map(String::as_str)).for_each(|directory| self.reach(directory, &mut all));
+        others.iter().chain(&roots.named).for_each(|directory| self.reach(directory, &mut all));
         roots.unreadable = all
             .iter()
             .filter(|directory| self.references(directory).is_none())
@@ -104,13 +105,14 @@ impl Kustomizations {
             })
             .map(String::as_str)
             .collect();
-        let (inner, outer): (Vec<&str>, Vec<&str>) = others.into_iter().partition(|directory| referred.contains(directory));
+        let (inner, outer): (Vec<&String>, Vec<&String>) =
+            others.iter().partition(|directory| referred.contains(directory.as_str()));
         let mut covered = BTreeSet::new();
         roots.named.iter().for_each(|directory| self.reach(directory, &mut covered));
         for directory in outer.into_iter().chain(inner) {
-            if !covered.contains(directory) {
+            if !covered.contains(directory.as_str()) {
                 self.reach(directory, &mut covered);
-                roots.directories.insert(directory.to_owned());
+                roots.directories.insert(directory.clone());
             }
         }
         roots

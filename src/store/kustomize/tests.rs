@@ -1,7 +1,7 @@
 //! Roots, layers, and what a build that fails keeps.
 
 use super::*;
-use podstead_artifact::Layers;
+use podstead_artifact::{Layers, Surroundings};
 use podstead_manifest::ObjectKey;
 use podstead_pod::{AdmitContext, NodeName, Revision, SourceId};
 
@@ -14,7 +14,14 @@ fn overlay(more: &str) -> String {
 
 fn artifact(files: &[(&str, &str)]) -> Artifact {
     let files = files.iter().map(|(name, text)| ((*name).to_owned(), Ok(text.as_bytes().into()))).collect();
-    Artifact { revision: Revision("r".into()), place: None, commit: None, files, beside: BTreeMap::new() }
+    Artifact {
+        revision: Revision("r".into()),
+        place: None,
+        commit: None,
+        files,
+        beside: BTreeMap::new(),
+        around: Surroundings::default(),
+    }
 }
 
 fn context(layers: &[&str]) -> CheckContext {
@@ -229,4 +236,92 @@ fn equal_builds_are_not_checked_again() {
     assert_eq!(content(&one), content(&two));
     let moved = artifact(&[files[0], ("a/web.yaml", &format!("# moved\n{WEB}"))]);
     assert_ne!(content(&one), content(&moved), "the places are others");
+}
+
+/// An artifact of the directory `path` of a tree.
+fn part(path: &str, tree: &[(&str, &str)]) -> Artifact {
+    let mut around = Surroundings { path: path.to_owned(), files: BTreeMap::new() };
+    let mut part = artifact(&[]);
+    for (file, text) in tree {
+        let content: FileContent = Ok(text.as_bytes().into());
+        match around.name_below(file).map(str::to_owned) {
+            Some(name) => part.files.insert(name, content),
+            None => around.files.insert((*file).to_owned(), content),
+        };
+    }
+    part.around = around;
+    part
+}
+
+#[test]
+fn overlay_is_built_with_a_base_around_it() {
+    let dev = overlay("namePrefix: dev-");
+    let tree = [
+        ("apps/base/kustomization.yaml", "resources: [web.yaml, ../more]\n"),
+        ("apps/base/web.yaml", WEB),
+        ("apps/more/kustomization.yaml", "resources: [db.yaml]\n"),
+        ("apps/more/db.yaml", &WEB.replace("name: web", "name: db")),
+        ("apps/overlays/dev/kustomization.yaml", &*dev),
+        ("apps/overlays/dev/plain.yaml", &WEB.replace("name: web", "name: plain")),
+    ];
+    let (part, context) = (part("apps/overlays/dev", &tree), context(&[]));
+    let store = applied(&UndeltaStore::default(), &part, &context);
+    assert_eq!(problems(&store), [""; 0]);
+    let expected = [
+        "dev-db=localhost/web:1@../../more/db.yaml:1:1",
+        "dev-web=localhost/web:1@../../base/web.yaml:1:1",
+        "plain=localhost/web:1@plain.yaml:1:1",
+    ];
+    assert_eq!(pods(&store), expected);
+    assert_eq!(names(&part, &context), ["kustomization.yaml", "plain.yaml"]);
+}
+
+#[test]
+fn layers_are_names_of_the_source() {
+    let (a, b) = ("resources: [../../base]\nnamePrefix: a-\n", "resources: [../../base]\nnamePrefix: b-\n");
+    let tree = [
+        ("base/kustomization.yaml", BASE),
+        ("base/web.yaml", WEB),
+        ("sites/a/kustomization.yaml", a),
+        ("sites/b/kustomization.yaml", b),
+    ];
+    let store = applied(&UndeltaStore::default(), &part("sites", &tree), &context(&["b"]));
+    assert_eq!(
+        (problems(&store), pods(&store)),
+        (Vec::<String>::new(), vec!["b-web=localhost/web:1@../base/web.yaml:1:1".to_owned()])
+    );
+}
+
+#[test]
+fn faults_around_the_source_name_their_file() {
+    let tree = [
+        ("base/kustomization.yaml", "resources: [web.yaml, gone]\n"),
+        ("base/web.yaml", WEB),
+        ("dev/kustomization.yaml", "resources: [../base]\n"),
+    ];
+    let around = applied(&UndeltaStore::default(), &part("dev", &tree), &context(&[]));
+    let found = problems(&around).join("\n");
+    assert!(
+        found.starts_with("../base/kustomization.yaml:1:23: error[kustomization]: ") && found.contains("../base/gone"),
+        "{found}"
+    );
+    let beyond = [("dev/kustomization.yaml", "resources: [../../other]\n")];
+    let found = problems(&applied(&UndeltaStore::default(), &part("dev", &beyond), &context(&[]))).join("\n");
+    assert!(found.contains("\"../../other\" is outside of the source"), "{found}");
+}
+
+#[test]
+fn variables_around_the_source_are_replaced() {
+    let tree = [
+        ("base/kustomization.yaml", BASE),
+        ("base/web.yaml", &*WEB.replace("name: web", "name: web-${SITE}")),
+        ("dev/kustomization.yaml", "resources: [../base]\n"),
+    ];
+    let values = [("SITE".to_owned(), Some("shop".to_owned()))];
+    let context = CheckContext { substitute: Some(std::sync::Arc::new(Substitution::new(values))), ..context(&[]) };
+    let store = applied(&UndeltaStore::default(), &part("dev", &tree), &context);
+    assert_eq!(
+        (problems(&store), pods(&store)),
+        (Vec::<String>::new(), vec!["web-shop=localhost/web:1@../base/web.yaml:1:1".to_owned()])
+    );
 }

@@ -1,7 +1,7 @@
 //! The rules of the undelta store, one by one.
 
 use super::*;
-use podstead_artifact::FileContent;
+use podstead_artifact::{FileContent, Surroundings};
 use podstead_pod::{Origin, Pod, Position};
 use std::cell::RefCell;
 
@@ -38,7 +38,14 @@ pub(super) fn artifact<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) 
     let content =
         |text: &str| -> FileContent { if text.starts_with('E') { Err(text.to_owned()) } else { Ok(text.as_bytes().into()) } };
     let files = files.into_iter().map(|(name, text)| (name.to_owned(), content(text))).collect();
-    Artifact { revision: Revision("r".into()), place: None, commit: None, files, beside: BTreeMap::new() }
+    Artifact {
+        revision: Revision("r".into()),
+        place: None,
+        commit: None,
+        files,
+        beside: BTreeMap::new(),
+        around: Surroundings::default(),
+    }
 }
 
 pub(super) fn set(store: &UndeltaStore) -> Set {

@@ -2,7 +2,7 @@
 
 use super::{exclusive_claims, missing_claims};
 use crate::{CheckContext, Set, UndeltaStore, check};
-use podstead_artifact::Artifact;
+use podstead_artifact::{Artifact, Surroundings};
 use podstead_manifest::Problem;
 use podstead_pod::{AdmitContext, NodeName, Revision, SourceId};
 use std::collections::BTreeMap;
@@ -10,7 +10,14 @@ use std::collections::BTreeMap;
 fn set(files: &[(&str, &str)]) -> Set {
     let context = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
     let files = files.iter().map(|(name, text)| ((*name).to_owned(), Ok(text.as_bytes().to_vec().into()))).collect();
-    let artifact = Artifact { revision: Revision(String::new()), place: None, commit: None, files, beside: BTreeMap::new() };
+    let artifact = Artifact {
+        revision: Revision(String::new()),
+        place: None,
+        commit: None,
+        files,
+        beside: BTreeMap::new(),
+        around: Surroundings::default(),
+    };
     let check = |file: &str, bytes: &[u8], patches: &podstead_manifest::PatchesByObject| check(file, bytes, &context, patches);
     UndeltaStore::default().apply(&artifact, &check).set(&SourceId::new("a"), &artifact.revision)
 }

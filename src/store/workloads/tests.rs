@@ -289,6 +289,7 @@ fn sets(revisions: &[&[(&str, &str)]]) -> Vec<crate::Set> {
             commit: None,
             files: files.collect(),
             beside: std::collections::BTreeMap::new(),
+            around: podstead_artifact::Surroundings::default(),
         };
         store = store.apply(&artifact, &|file, bytes, patches| check(file, bytes, &context, patches));
         sets.push(store.set(&SourceId::new("s"), &revision));

@@ -61,6 +61,36 @@ async fn other_files_are_read_beside_a_kustomization() {
 }
 
 #[tokio::test]
+async fn directories_that_an_overlay_refers_to_are_read() {
+    let repository = Repository::with(&[
+        ("apps/overlays/dev/kustomization.yaml", "resources: [../../base]\n"),
+        ("apps/base/kustomization.yaml", "resources: [web.yaml, ../../parts/tls]\n"),
+        ("apps/base/app.conf", "a"),
+        ("apps/base/.hidden", "h"),
+        ("parts/tls/kustomization.yaml", "resources: []\n"),
+        ("parts/other.yaml", "o"),
+    ]);
+    symlink("app.conf", repository.tree().join("apps/base/link")).unwrap();
+    repository.commit(&[("apps/base/web.yaml", "one")]);
+    let server = git_daemon(repository.root());
+    for url in [repository.url(), format!("git://127.0.0.1:{}/fleet.git", server.port)] {
+        let state = tempfile::tempdir().unwrap();
+        let mut source = start(GitOptions { path: "apps/overlays/dev".into(), ..options(&url, state.path()) });
+        let artifact = source.artifact().await;
+        assert_eq!(artifact.files.keys().collect::<Vec<_>>(), ["kustomization.yaml"]);
+        let around: Vec<(&str, bool)> = artifact.around.files.iter().map(|(path, file)| (path.as_str(), file.is_ok())).collect();
+        let expected = [
+            ("apps/base/app.conf", true),
+            ("apps/base/kustomization.yaml", true),
+            ("apps/base/link", false),
+            ("apps/base/web.yaml", true),
+            ("parts/tls/kustomization.yaml", true),
+        ];
+        assert_eq!(around, expected);
+    }
+}
+
+#[tokio::test]
 async fn what_only_stands_for_a_manifest_is_an_error_of_that_file() {
     let repository = Repository::with(&[("web.yaml", "one"), ("base/db.yaml", "x"), ("notes.txt", "x")]);
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n";

@@ -4,9 +4,11 @@
 //! all below it. A path that names a file takes any name.
 //!
 //! Where one of them makes a kustomization of its directory, all other files are read as well, after the manifests and within the same
-//! limits. Such a file that is too large cannot be read; the source goes on.
+//! limits. Such a file that is too large cannot be read; the source goes on. The same holds for directories of the commit outside of the path
+//! that the kustomizations refer to.
 
 use super::{Objects, oid};
+use crate::around::gather;
 use crate::git::error::GitError;
 use crate::git::protocol::ObjectId;
 use crate::tree_rules::{MAX_DEPTH, ReadLimits, TreeFiles, is_lfs_pointer, is_manifest, resolved};
@@ -36,6 +38,7 @@ impl Objects {
             root: path,
             names: 0,
             bytes: 0,
+            count: 0,
             files: BTreeMap::new(),
             others: BTreeMap::new(),
         };
@@ -52,6 +55,8 @@ impl Objects {
             }
             Some(ObjectType::Blob) if entry.filemode() & MODE != SYMLINK => {
                 let name = path.rsplit('/').next().unwrap_or(path);
+                // A single file has nothing around it.
+                reading.root = "";
                 reading.file(name.to_owned(), entry.id())?;
             }
             Some(ObjectType::Blob) => return Err(bad("is a symlink; symlinks are not followed, set path to its target")),
@@ -102,6 +107,8 @@ struct Reading<'a> {
     root: &'a str,
     names: usize,
     bytes: u64,
+    /// Files that were read or refused.
+    count: usize,
     files: BTreeMap<String, FileContent>,
     /// Files that are no manifests; `None` for symlinks.
     others: BTreeMap<String, Option<Oid>>,
@@ -163,18 +170,50 @@ impl Reading<'_> {
 
     /// Reads the other files where a kustomization may need them.
     fn finish(mut self) -> Result<TreeFiles, GitError> {
-        let mut beside = BTreeMap::new();
-        if self.files.keys().any(|path| is_kustomization(path.rsplit('/').next().unwrap_or(path))) {
-            for (path, id) in std::mem::take(&mut self.others) {
-                let content = match id {
-                    Some(id) if self.files.len() + beside.len() < self.limits.max_files => self.other(id)?,
-                    Some(_) => Err(format!("the source has more than {} files", self.limits.max_files)),
-                    None => Err(IS_SYMLINK.to_owned()),
-                };
-                beside.insert(path, content);
-            }
+        let files = std::mem::take(&mut self.files);
+        let others = std::mem::take(&mut self.others);
+        if !files.keys().any(|path| is_kustomization(path.rsplit('/').next().unwrap_or(path))) {
+            return Ok(TreeFiles { files, ..TreeFiles::default() });
         }
-        Ok(TreeFiles { files: self.files, beside })
+        let beside = self.others(others)?;
+        let path = std::mem::replace(&mut self.root, "");
+        let around = gather(path, &files, |directory| self.directory_of_tree(directory))?;
+        Ok(TreeFiles { files, beside, around })
+    }
+
+    /// All files in a directory of the commit and below, by path from the root of the tree; none when there is no such directory.
+    fn directory_of_tree(&mut self, path: &str) -> Result<BTreeMap<String, FileContent>, GitError> {
+        let found = match path {
+            "" => Some(self.tree.clone()),
+            path => match self.tree.get_path(Path::new(path)) {
+                Ok(entry) if entry.kind() == Some(ObjectType::Tree) => {
+                    Some(self.objects.repository.find_tree(entry.id()).map_err(|error| self.objects.damaged(error))?)
+                }
+                Ok(_) | Err(_) => None,
+            },
+        };
+        let Some(tree) = found else { return Ok(BTreeMap::new()) };
+        let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
+        self.directory(&tree, &prefix, 0)?;
+        let others = std::mem::take(&mut self.others);
+        let mut files = self.others(others)?;
+        files.append(&mut self.files);
+        Ok(files)
+    }
+
+    /// The content of files that are no manifests.
+    fn others(&mut self, others: BTreeMap<String, Option<Oid>>) -> Result<BTreeMap<String, FileContent>, GitError> {
+        let mut read = BTreeMap::new();
+        for (path, id) in others {
+            let content = match id {
+                Some(id) if self.count < self.limits.max_files => self.other(id)?,
+                Some(_) => Err(format!("the source has more than {} files", self.limits.max_files)),
+                None => Err(IS_SYMLINK.to_owned()),
+            };
+            self.count += 1;
+            read.insert(path, content);
+        }
+        Ok(read)
     }
 
     /// The content of a file that is no manifest.
@@ -213,9 +252,10 @@ impl Reading<'_> {
     }
 
     fn add(&mut self, path: String, content: FileContent) -> Result<(), GitError> {
-        if self.files.len() >= self.limits.max_files {
+        if self.count >= self.limits.max_files {
             return Err(self.limit(format!("more than {} manifests", self.limits.max_files)));
         }
+        self.count += 1;
         self.files.insert(path, content);
         Ok(())
     }

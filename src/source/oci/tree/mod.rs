@@ -3,6 +3,7 @@
 //! The archive is read twice: once for the names, which decide what is needed, then for the content of that. Limits hold for everything
 //! that is decompressed.
 
+use crate::around::gather;
 use crate::tree_rules::{MAX_DEPTH, ReadLimits, TreeFiles, is_lfs_pointer, is_manifest, resolved};
 use podstead_artifact::{FileContent, is_kustomization};
 use podstead_image::Limits;
@@ -13,6 +14,8 @@ use std::io::{self, Read};
 
 /// Most bytes of an archive after decompression: manifests, and files beside them that no source reads.
 const UNPACKED_MAX: u64 = 256 << 20;
+/// Most directories outside of the source's path that its kustomizations may refer to.
+const DIRECTORIES_MAX: usize = 100;
 /// Most bytes of all names.
 const NAMES_MAX: usize = 32 << 20;
 /// Largest window of zstd: what its levels up to 19 need.
@@ -63,23 +66,39 @@ pub(super) enum TreeError {
 /// it. Empty when the path is there without manifests.
 pub(super) fn read(layer: &[u8], path: &str, limits: &ReadLimits) -> Result<TreeFiles, TreeError> {
     let names = Names::of(layer, limits)?;
-    let mut plan = Plan::new(&names, path, limits)?;
-    let mut contents = contents(layer, &plan.wanted)?;
-    let mut content = |name: &str| match contents.remove(name) {
-        Some(bytes) if is_lfs_pointer(&bytes) => Err(IS_LFS.to_owned()),
-        Some(bytes) => Ok(bytes.into()),
-        None => Err("is missing in the artifact".to_owned()),
-    };
-    let mut take = |found: BTreeMap<String, Planned>| -> BTreeMap<String, FileContent> {
-        let read = |(name, planned)| match planned {
-            Planned::Read { full } => (name, content(&full)),
-            Planned::Refused(reason) => (name, Err(reason)),
-        };
-        found.into_iter().map(read).collect()
-    };
-    let files = take(std::mem::take(&mut plan.files));
-    Ok(TreeFiles { files, beside: take(plan.beside) })
+    names.check(path)?;
+    let mut plan = Plan::new(limits);
+    if let Some(Kind::File { size }) = names.0.get(path) {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        plan.file(name.to_owned(), path, *size)?;
+        let (files, _) = plan.take(layer)?;
+        return Ok(TreeFiles { files, ..TreeFiles::default() });
+    }
+    let others = plan.directory(&names, path, path)?;
+    if !plan.files.keys().any(|file| is_kustomization(file.rsplit('/').next().unwrap_or(file))) {
+        let (files, _) = plan.take(layer)?;
+        return Ok(TreeFiles { files, ..TreeFiles::default() });
+    }
+    others.into_iter().for_each(|(name, full, kind)| plan.other(name, full, kind));
+    let (files, beside) = plan.take(layer)?;
+    let mut directories = 0;
+    let around = gather(path, &files, |directory| {
+        directories += 1;
+        // Each one is another walk through the archive.
+        if directories > DIRECTORIES_MAX {
+            let what = format!("kustomizations that refer to more than {DIRECTORIES_MAX} directories outside of the path");
+            return Err(TreeError::Limit(what));
+        }
+        let others = plan.directory(&names, directory, "")?;
+        others.into_iter().for_each(|(name, full, kind)| plan.other(name, full, kind));
+        let (mut files, mut beside) = plan.take(layer)?;
+        files.append(&mut beside);
+        Ok(files)
+    })?;
+    Ok(TreeFiles { files, beside, around })
 }
+
+type Files = BTreeMap<String, FileContent>;
 
 /// The type of a name in an archive, as far as it matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,48 +204,68 @@ enum Planned {
     Refused(String),
 }
 
-/// Files to read, by their path below the source's root.
+/// Files to read, by name.
 struct Plan<'a> {
     limits: &'a ReadLimits,
     files: BTreeMap<String, Planned>,
     beside: BTreeMap<String, Planned>,
     /// Names in the archive whose content is needed.
     wanted: BTreeSet<String>,
+    /// Files so far, those that were taken included.
+    count: usize,
     bytes: u64,
 }
 
+/// A file that is no manifest: its name, its path in the archive and its type.
+type Other<'n> = (&'n str, &'n str, &'n Kind);
+
 impl<'a> Plan<'a> {
-    fn new(names: &Names, path: &str, limits: &'a ReadLimits) -> Result<Self, TreeError> {
-        names.check(path)?;
-        let mut plan = Self { limits, files: BTreeMap::new(), beside: BTreeMap::new(), wanted: BTreeSet::new(), bytes: 0 };
-        if let Some(Kind::File { size }) = names.0.get(path) {
-            let name = path.rsplit('/').next().unwrap_or(path);
-            plan.file(name.to_owned(), path, *size)?;
-            return Ok(plan);
-        }
-        let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
+    fn new(limits: &'a ReadLimits) -> Self {
+        Self { limits, files: BTreeMap::new(), beside: BTreeMap::new(), wanted: BTreeSet::new(), count: 0, bytes: 0 }
+    }
+
+    /// Adds the manifests in a directory and below, and returns the other files. Names are relative to `root`, a directory above or the same.
+    fn directory<'n>(&mut self, names: &'n Names, directory: &str, root: &str) -> Result<Vec<Other<'n>>, TreeError> {
+        let prefix = |path: &str| if path.is_empty() { String::new() } else { format!("{path}/") };
+        let (root, directory) = (prefix(root), prefix(directory));
         let mut others = Vec::new();
-        for (full, kind) in names.0.range(prefix.clone()..) {
-            let Some(name) = full.strip_prefix(&prefix) else { break };
+        for (full, kind) in names.0.range(directory.clone()..) {
+            let Some(below) = full.strip_prefix(&directory) else { break };
             // Names that begin with a dot, and all below them, are left out.
-            if name.is_empty() || name.split('/').any(|component| component.starts_with('.')) {
+            if below.is_empty() || below.split('/').any(|component| component.starts_with('.')) {
                 continue;
             }
+            let name = full.strip_prefix(&root).unwrap_or(full);
             let is_manifest = is_manifest(name.rsplit('/').next().unwrap_or(name));
             match kind {
                 Kind::Directory => {}
-                Kind::File { size } if is_manifest => plan.file(name.to_owned(), full, *size)?,
-                Kind::Unreadable(reason) if is_manifest => plan.refuse(name.to_owned(), reason)?,
+                Kind::File { size } if is_manifest => self.file(name.to_owned(), full, *size)?,
+                Kind::Unreadable(reason) if is_manifest => self.refuse(name.to_owned(), reason)?,
                 Kind::Symlink(target) if is_manifest || names.leads_to_directory(full, target) => {
-                    plan.refuse(name.to_owned(), SYMLINK)?;
+                    self.refuse(name.to_owned(), SYMLINK)?;
                 }
-                Kind::File { .. } | Kind::Unreadable(_) | Kind::Symlink(_) => others.push((name, full, kind)),
+                Kind::File { .. } | Kind::Unreadable(_) | Kind::Symlink(_) => others.push((name, full.as_str(), kind)),
             }
         }
-        if plan.files.keys().any(|file| is_kustomization(file.rsplit('/').next().unwrap_or(file))) {
-            others.into_iter().for_each(|(name, full, kind)| plan.other(name, full, kind));
-        }
-        Ok(plan)
+        Ok(others)
+    }
+
+    /// Reads what was added: the manifests, and the other files.
+    fn take(&mut self, layer: &[u8]) -> Result<(Files, Files), TreeError> {
+        let mut contents = contents(layer, &std::mem::take(&mut self.wanted))?;
+        let mut content = |name: &str| match contents.remove(name) {
+            Some(bytes) if is_lfs_pointer(&bytes) => Err(IS_LFS.to_owned()),
+            Some(bytes) => Ok(bytes.into()),
+            None => Err("is missing in the artifact".to_owned()),
+        };
+        let mut read = |found: BTreeMap<String, Planned>| -> Files {
+            let read = |(name, planned)| match planned {
+                Planned::Read { full } => (name, content(&full)),
+                Planned::Refused(reason) => (name, Err(reason)),
+            };
+            found.into_iter().map(read).collect()
+        };
+        Ok((read(std::mem::take(&mut self.files)), read(std::mem::take(&mut self.beside))))
     }
 
     fn file(&mut self, name: String, full: &str, size: u64) -> Result<(), TreeError> {
@@ -246,9 +285,10 @@ impl<'a> Plan<'a> {
     }
 
     fn add(&mut self, name: String, planned: Planned) -> Result<(), TreeError> {
-        if self.files.len() >= self.limits.max_files {
+        if self.count >= self.limits.max_files {
             return Err(TreeError::Limit(format!("more than {} manifests", self.limits.max_files)));
         }
+        self.count += 1;
         self.files.insert(name, planned);
         Ok(())
     }
@@ -257,7 +297,7 @@ impl<'a> Plan<'a> {
     fn other(&mut self, name: &str, full: &str, kind: &Kind) {
         let planned = match kind {
             Kind::Directory => return,
-            _ if self.files.len() + self.beside.len() >= self.limits.max_files => {
+            _ if self.count >= self.limits.max_files => {
                 Planned::Refused(format!("the source has more than {} files", self.limits.max_files))
             }
             Kind::Symlink(_) => Planned::Refused(SYMLINK.to_owned()),
@@ -271,6 +311,7 @@ impl<'a> Plan<'a> {
                 }
             },
         };
+        self.count += 1;
         self.beside.insert(name.to_owned(), planned);
     }
 }

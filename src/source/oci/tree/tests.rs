@@ -119,6 +119,32 @@ fn other_files_are_read_beside_kustomizations() {
 }
 
 #[test]
+fn directories_that_an_overlay_refers_to_are_read() {
+    let bytes = archive(&[
+        file("overlays/dev/kustomization.yaml", "resources: [../../base]"),
+        file("base/kustomization.yaml", "resources: [web.yaml, ../more]"),
+        file("base/app.conf", "x"),
+        entry(b'2', "base/link.yaml", "app.conf", b""),
+        file("more/kustomization.yaml", "resources: []"),
+        file("other/web.yaml", "y"),
+    ]);
+    let found = read(&bytes, "overlays/dev", &ReadLimits::default()).unwrap();
+    assert_eq!(found.around.path, "overlays/dev");
+    let link = format!("! {SYMLINK}");
+    let expected = [
+        ("base/app.conf", "x"),
+        ("base/kustomization.yaml", "resources: [web.yaml, ../more]"),
+        ("base/link.yaml", &link),
+        ("more/kustomization.yaml", "resources: []"),
+    ];
+    assert_eq!(seen(&found.around.files), pairs(&expected));
+    let many: Vec<String> = (0..=DIRECTORIES_MAX).map(|number| format!("../{number}")).collect();
+    let bytes = archive(&[file("dev/kustomization.yaml", &format!("resources: [{}]", many.join(", ")))]);
+    let error = read(&bytes, "dev", &ReadLimits::default()).unwrap_err().to_string();
+    assert!(error.contains("more than 100 directories outside of the path"), "{error}");
+}
+
+#[test]
 fn hostile_entries_refuse_the_artifact() {
     let good = file("web.yaml", "a");
     for (bad, reason) in [

@@ -6,7 +6,7 @@ mod upgrades;
 
 use super::*;
 use crate::{PruneError, SourceControl, SourceStatus};
-use podstead_artifact::{Artifact, Layers, Place};
+use podstead_artifact::{Artifact, Layers, Place, Surroundings};
 use podstead_pod::{AdmitContext, NodeName, Revision};
 use podstead_settings::{Allow, Requirements};
 use podstead_telemetry::events::{EventType, Subject};
@@ -142,7 +142,14 @@ fn pod(name: &str, image: &str) -> String {
 fn artifact(place: &str, files: &[(&str, &str)]) -> Artifact {
     let text: String = files.iter().map(|(name, text)| format!("{name}:{text};")).collect();
     let files: BTreeMap<_, _> = files.iter().map(|(name, text)| ((*name).to_owned(), Ok(text.as_bytes().into()))).collect();
-    Artifact { revision: Revision(text), place: Some(Place(place.into())), commit: None, files, beside: BTreeMap::new() }
+    Artifact {
+        revision: Revision(text),
+        place: Some(Place(place.into())),
+        commit: None,
+        files,
+        beside: BTreeMap::new(),
+        around: Surroundings::default(),
+    }
 }
 
 fn record(root: &Path) -> PathBuf {
