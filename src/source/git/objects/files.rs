@@ -176,7 +176,7 @@ impl Reading<'_> {
             return Ok(TreeFiles { files, ..TreeFiles::default() });
         }
         let beside = self.others(others)?;
-        let path = std::mem::replace(&mut self.root, "");
+        let path = std::mem::take(&mut self.root);
         let around = gather(path, &files, |directory| self.directory_of_tree(directory))?;
         Ok(TreeFiles { files, beside, around })
     }
