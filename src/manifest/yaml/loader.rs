@@ -266,7 +266,9 @@ impl<'de> DeserializeSeed<'de> for KeySeed<'_, '_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
         let place = self.loader.place.reached();
+        self.loader.place.expect_key(true);
         let Node { at, value } = Seed::new(self.loader).deserialize(deserializer)?;
+        self.loader.place.expect_key(false);
         let found = match value {
             Value::String(name) => {
                 let merge = name == "<<" && self.loader.language != Language::Json && !self.loader.is_quoted(at);

@@ -18,6 +18,8 @@ pub(super) struct Place<'a> {
     /// With aliases, values come out of order and walking goes wrong.
     has_aliases: bool,
     has_tags: bool,
+    /// The next scalar is the key of an entry.
+    is_key: bool,
     /// The tags that were found, by the place of their scalar: an alias gives the scalar again.
     tags: HashMap<usize, &'a str>,
 }
@@ -41,7 +43,12 @@ impl<'a> Place<'a> {
             let behind = |at: usize| text.as_bytes().get(at + 1).is_some_and(|byte| !byte.is_ascii_whitespace());
             text.match_indices(sign).any(|(at, _)| before(at) && behind(at))
         };
-        Self { text, next: 0, has_aliases: begins_word('*'), has_tags: begins_word('!'), tags: HashMap::new() }
+        Self { text, next: 0, has_aliases: begins_word('*'), has_tags: begins_word('!'), is_key: false, tags: HashMap::new() }
+    }
+
+    /// Notes whether the next scalar is the key of an entry.
+    pub(super) fn expect_key(&mut self, is_key: bool) {
+        self.is_key = is_key;
     }
 
     /// The place of a string that the parser borrowed.
@@ -87,11 +94,11 @@ impl<'a> Place<'a> {
             b'"' => quoted_length(rest, b'\\'),
             b'\'' => quoted_length(rest, b'\''),
             b'|' | b'>' => self.block_length(begin),
-            first if value.as_bytes().first() == Some(first) => line_length(rest),
+            first if value.as_bytes().first() == Some(first) => folded_length(rest, value).unwrap_or_else(|| line_length(rest)),
             _ => return None,
         };
         self.next = begin + length;
-        let tag = if self.has_tags { properties(&self.text[from..begin]) } else { None };
+        let tag = if self.has_tags { self.tag_in(&self.text[from..begin]) } else { None };
         Some((begin, tag))
     }
 
@@ -100,9 +107,15 @@ impl<'a> Place<'a> {
         if at < self.next {
             return self.tags.get(&at).copied();
         }
-        let tag = properties(&self.text[self.next..at])?;
+        let tag = self.tag_in(&self.text[self.next..at])?;
         self.tags.insert(at, tag);
         Some(tag)
+    }
+
+    /// The tag of the next scalar in what stands before it. One in a line before a key is that of the mapping, or the end of a string.
+    fn tag_in(&self, between: &'a str) -> Option<&'a str> {
+        let begin = if self.is_key { between.rfind('\n').map_or(0, |at| at + 1) } else { 0 };
+        properties(&between[begin..])
     }
 
     /// Offset up to which the text was read.
@@ -180,6 +193,16 @@ fn properties(between: &str) -> Option<&str> {
         };
     }
     tag
+}
+
+/// The length of an unquoted string of several lines, whose words stand in the text with other blanks between them.
+fn folded_length(rest: &[u8], value: &str) -> Option<usize> {
+    let mut at = 0;
+    for word in value.split_ascii_whitespace() {
+        at += rest[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        at += rest[at..].starts_with(word.as_bytes()).then_some(word.len())?;
+    }
+    Some(at)
 }
 
 fn indentation(line: &str) -> usize {

@@ -106,6 +106,10 @@ fn signs_in_strings_and_comments_are_no_tags() {
         ("a: &x \"b !c\\n\"\nd: e", r#"{"a":"b !c\n","d":"e"}"#),
         ("a: |\n  b !c\nd: e", r#"{"a":"b !c\n","d":"e"}"#),
         ("a: [x !y, z]\nb: !!str\nc: d", r#"{"a":["x !y","z"],"b":"","c":"d"}"#),
+        ("a: (b && !c) || (!d\n  && e) || !f)\ng: h", r#"{"a":"(b && !c) || (!d && e) || !f)","g":"h"}"#),
+        ("a: b\n\n  !c\n\n  !d\ne: f", r#"{"a":"b\n!c\n!d","e":"f"}"#),
+        ("a: &x v\nb: *x\nc: d\n  !e\nf: g", r#"{"a":"v","b":"v","c":"d !e","f":"g"}"#),
+        ("a: !!map\n  b: c", r#"{"a":{"b":"c"}}"#),
     ] {
         assert_eq!(read(text), value, "{text}");
     }
