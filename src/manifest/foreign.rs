@@ -155,7 +155,11 @@ const TABLE: &[Row] = &[
     row("keda.sh", "ScaledJob", BRINGS_PODS),
     row("helm.toolkit.fluxcd.io", "HelmRelease", RENDERED),
     row("helm.cattle.io", "HelmChart", RENDERED),
-    row("kustomize.toolkit.fluxcd.io", "Kustomization", RENDERED),
+    row(
+        "kustomize.toolkit.fluxcd.io",
+        "Kustomization",
+        R("it brings pods that would not run here", "set path of a git source to its spec.path"),
+    ),
     row("kustomize.config.k8s.io", "Kustomization", KUSTOMIZED),
     row("kustomize.config.k8s.io", "Component", KUSTOMIZED),
     row("", "Node", STATE),

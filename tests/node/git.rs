@@ -414,3 +414,34 @@ fn failing_source_gives_no_destructive_advice() {
     host.cli_ok(&["sync", "--prune", "fleet", "--yes"]);
     host.wait_gone("web");
 }
+
+#[test]
+fn overlay_runs_with_its_base_and_survives_a_restart() {
+    let repository = Repository::new();
+    repository.commit("apps/base/kustomization.yaml", "resources: [web.yaml]\n");
+    repository.commit("apps/base/web.yaml", &pod("one"));
+    repository.commit("apps/overlays/shop/kustomization.yaml", "resources: [../../base]\nnamePrefix: shop-\n");
+    let source = format!(
+        "  - name: fleet\n    git: {{url: 'file://{}', branch: main, path: apps/overlays/shop, intervalSeconds: 1}}\n",
+        repository.path().display()
+    );
+    let mut host = TestHost::start_with(&source);
+    let first = host.wait_running("shop-web");
+    host.wait_log("shop-web", "web", "one");
+    let described = host.cli_ok(&["describe", "pod", "shop-web"]);
+    assert!(described.contains("../../base/web.yaml:1:1"), "{described}");
+
+    host.kill_daemon();
+    host.start_daemon();
+    assert_eq!(host.wait_running("shop-web").uid(), first.uid(), "nothing changed");
+    repository.commit("apps/base/web.yaml", &pod("two"));
+    host.wait_log("shop-web", "web", "two");
+    // A commit that breaks the base changes nothing.
+    repository.commit("apps/base/kustomization.yaml", "resources: [gone.yaml]\n");
+    eventually("the refusal to be shown", || {
+        let status = host.cli(&["status"]);
+        let text = String::from_utf8_lossy(&status.stdout).into_owned();
+        if text.contains("../../base/kustomization.yaml") && text.contains("gone.yaml") { Ok(()) } else { Err(text) }
+    });
+    assert!(host.pod("shop-web").is_some_and(|pod| pod.runs("web")));
+}
