@@ -2,16 +2,20 @@
 //! `kubectl describe service` up to 1.30. They are made from Services and EndpointSlices when somebody asks. **Pure**.
 
 use super::services::SERVICE_NAME_LABEL;
-use super::table::Column;
+use super::table::{AGE, Column, age_of};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Endpoints that a table names; the others are counted.
 const SHOWN: usize = 3;
 
-/// Columns of Endpoints. There is no age: manifests have no time of creation.
-pub(super) const COLUMNS: &[Column] =
-    &[Column::name(), Column::text("Endpoints", "Addresses and ports of pods that are ready, of the first family of the Service")];
+/// Columns of Endpoints.
+pub(super) const COLUMNS: &[Column] = &[
+    Column::name(),
+    Column::text("Endpoints", "Addresses and ports of pods that are ready, of the first family of the Service"),
+    AGE,
+];
 
 /// The Endpoints of all Services that have some or select pods.
 pub(super) fn shown(services: &[Value], slices: &[Value]) -> Vec<Value> {
@@ -33,7 +37,7 @@ pub(super) fn shown(services: &[Value], slices: &[Value]) -> Vec<Value> {
 fn endpoints(service: &Value, slices: &[&Value]) -> Value {
     let mut metadata = service["metadata"].clone();
     if let Some(fields) = metadata.as_object_mut() {
-        fields.retain(|name, _| matches!(name.as_str(), "name" | "namespace" | "labels" | "annotations"));
+        fields.retain(|name, _| matches!(name.as_str(), "name" | "namespace" | "labels" | "annotations" | "creationTimestamp"));
     }
     let family = service["spec"]["ipFamilies"][0].as_str().unwrap_or("IPv4");
     // Slices with the same ports are one subset.
@@ -92,7 +96,7 @@ impl<'a> Subset<'a> {
 }
 
 /// The cells of `kubectl get endpoints`.
-pub(super) fn cells(object: &Value) -> Vec<Value> {
+pub(super) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let mut all = Vec::new();
     for subset in object["subsets"].as_array().into_iter().flatten() {
         let addresses = || subset["addresses"].as_array().into_iter().flatten().filter_map(|address| address["ip"].as_str());
@@ -108,7 +112,7 @@ pub(super) fn cells(object: &Value) -> Vec<Value> {
         (false, 0) => all.join(","),
         (false, more) => format!("{} + {more} more...", all.join(",")),
     };
-    vec![object["metadata"]["name"].clone(), json!(text)]
+    vec![object["metadata"]["name"].clone(), json!(text), age_of(object, now)]
 }
 
 fn joined(ip: &str, port: &Value) -> String {
@@ -158,14 +162,14 @@ mod tests {
         assert_eq!(shown[0]["subsets"], json!([subset]));
         assert_eq!((&shown[1]["metadata"]["name"], &shown[1]["subsets"]), (&json!("none"), &json!([])));
         assert_eq!(shown.len(), 2);
-        assert_eq!(cells(&shown[0]), ["web", "10.0.0.1:8080,10.0.0.2:8080"]);
-        assert_eq!(cells(&shown[1]), ["none", "<none>"]);
+        assert_eq!(cells(&shown[0], Timestamp::UNIX_EPOCH), ["web", "10.0.0.1:8080,10.0.0.2:8080", "<unknown>"]);
+        assert_eq!(cells(&shown[1], Timestamp::UNIX_EPOCH), ["none", "<none>", "<unknown>"]);
     }
 
     #[test]
     fn table_names_three_endpoints() {
         let addresses: Vec<Value> = (1..6).map(|number| json!({"ip": format!("fd00::{number}")})).collect();
         let object = json!({"metadata": {"name": "web"}, "subsets": [{"addresses": addresses, "ports": [{"port": 80}]}]});
-        assert_eq!(cells(&object)[1], "[fd00::1]:80,[fd00::2]:80,[fd00::3]:80 + 2 more...");
+        assert_eq!(cells(&object, Timestamp::UNIX_EPOCH)[1], "[fd00::1]:80,[fd00::2]:80,[fd00::3]:80 + 2 more...");
     }
 }

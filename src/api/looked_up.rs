@@ -165,11 +165,11 @@ impl Collection for LookedUp {
     fn cells(&self, item: &PublishedObject, now: Timestamp) -> Vec<Value> {
         let object = item.object();
         match self.kind {
-            LookedUpKind::ConfigMap => objects::config_map_cells(&object),
-            LookedUpKind::Secret => objects::secret_cells(&object),
+            LookedUpKind::ConfigMap => objects::config_map_cells(&object, now),
+            LookedUpKind::Secret => objects::secret_cells(&object, now),
             LookedUpKind::Claim => claims::cells(&object, now),
-            LookedUpKind::NetworkPolicy => network_policies::cells(&object),
-            LookedUpKind::Endpoints => endpoints::cells(&object),
+            LookedUpKind::NetworkPolicy => network_policies::cells(&object, now),
+            LookedUpKind::Endpoints => endpoints::cells(&object, now),
             LookedUpKind::Source => own::source_cells(object, now),
             LookedUpKind::Image => images::cells(&object, now),
             LookedUpKind::Pull => pulls::cells(&object, now),

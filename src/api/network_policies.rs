@@ -4,7 +4,8 @@ use super::networking::OBJECT_KIND;
 use super::objects::shown_of;
 use super::published::SOURCE_ANNOTATION;
 use super::show::selector_text;
-use super::table::Column;
+use super::table::{AGE, Column, age_of};
+use jiff::Timestamp;
 use podstead_pod::SourceId;
 use podstead_pod::objects::Objects;
 use serde_json::{Value, json};
@@ -25,18 +26,19 @@ pub(super) fn shown(objects: &Objects) -> Vec<Value> {
     policies
 }
 
-/// Columns of NetworkPolicies. There is no age: manifests have no time of creation.
+/// Columns of NetworkPolicies.
 pub(super) const COLUMNS: &[Column] = &[
     Column::name(),
     Column::text("Pod-Selector", "Labels of the pods that it selects"),
+    AGE,
     Column::text("Source", "Source that the object comes from").wide(),
 ];
 
 /// The cells of a NetworkPolicy.
-pub(super) fn cells(object: &Value) -> Vec<Value> {
+pub(super) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let metadata = &object["metadata"];
     let selector = selector_text(&object["spec"]["podSelector"]);
-    vec![metadata["name"].clone(), json!(selector), metadata["annotations"][SOURCE_ANNOTATION].clone()]
+    vec![metadata["name"].clone(), json!(selector), age_of(object, now), metadata["annotations"][SOURCE_ANNOTATION].clone()]
 }
 
 #[cfg(test)]
@@ -48,7 +50,7 @@ mod tests {
         let policy = |selector: Value| json!({"metadata": {"name": "deny"}, "spec": {"podSelector": selector}});
         let labels =
             json!({"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "tier", "operator": "In", "values": ["a", "b"]}]});
-        assert_eq!(cells(&policy(labels))[1], "app=web,tier in (a,b)");
-        assert_eq!(cells(&policy(json!({})))[1], "<none>");
+        assert_eq!(cells(&policy(labels), Timestamp::UNIX_EPOCH)[1], "app=web,tier in (a,b)");
+        assert_eq!(cells(&policy(json!({})), Timestamp::UNIX_EPOCH)[1], "<none>");
     }
 }

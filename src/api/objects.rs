@@ -1,7 +1,8 @@
 //! ConfigMaps and Secrets, read-only. Of a Secret only keys and sizes are shown, never values.
 
 use super::published::SOURCE_ANNOTATION;
-use super::table::Column;
+use super::table::{AGE, Column, age_of};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use podstead_pod::SourceId;
 use podstead_pod::objects::{Held, Object, ObjectKind, ObjectName, Objects};
@@ -14,6 +15,7 @@ pub const KEYS_ANNOTATION: &str = "podstead.dev/keys";
 pub(super) const CONFIG_MAP_COLUMNS: &[Column] = &[
     Column::name(),
     Column::text("Data", "Number of keys"),
+    AGE,
     Column::text("Source", "Source that the object comes from").wide(),
     Column::text("Keys", "The keys").wide(),
 ];
@@ -22,6 +24,7 @@ pub(super) const SECRET_COLUMNS: &[Column] = &[
     Column::name(),
     Column::text("Type", "Type of the Secret"),
     Column::text("Data", "Number of keys"),
+    AGE,
     Column::text("Source", "Source that the object comes from").wide(),
     Column::text("Keys", "The keys, with the sizes of their values").wide(),
 ];
@@ -32,18 +35,19 @@ pub(super) fn shown_of(objects: &Objects, kind: ObjectKind) -> Vec<Value> {
 }
 
 /// The cells of a ConfigMap.
-pub(super) fn config_map_cells(object: &Value) -> Vec<Value> {
+pub(super) fn config_map_cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let fields = ["data", "binaryData"].into_iter().filter_map(|field| object[field].as_object());
     let keys: Vec<&str> = fields.flat_map(|field| field.keys().map(String::as_str)).collect();
     let (count, keys) = (json!(keys.len().to_string()), json!(keys.join(", ")));
-    vec![object["metadata"]["name"].clone(), count, source_of(object), keys]
+    vec![object["metadata"]["name"].clone(), count, age_of(object, now), source_of(object), keys]
 }
 
 /// The cells of a Secret.
-pub(super) fn secret_cells(object: &Value) -> Vec<Value> {
+pub(super) fn secret_cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let keys = &object["metadata"]["annotations"][KEYS_ANNOTATION];
     let count = keys.as_str().unwrap_or_default().split(", ").filter(|key| !key.is_empty()).count();
-    vec![object["metadata"]["name"].clone(), object["type"].clone(), json!(count.to_string()), source_of(object), keys.clone()]
+    let (name, kind, age) = (object["metadata"]["name"].clone(), object["type"].clone(), age_of(object, now));
+    vec![name, kind, json!(count.to_string()), age, source_of(object), keys.clone()]
 }
 
 fn source_of(object: &Value) -> Value {

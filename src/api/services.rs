@@ -6,7 +6,7 @@ use super::kinds::ServedKind;
 use super::published::{PodKey, SOURCE_ANNOTATION};
 use super::published_objects::{PublishedObject, Replacement};
 use super::route::PodPath;
-use super::table::Column;
+use super::table::{AGE, Column, age_of};
 use bytes::Bytes;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Service, ServicePort};
@@ -200,6 +200,7 @@ const SERVICE_COLUMNS: &[Column] = &[
     Column::text("Cluster-IP", "Its address"),
     Column::text("External-IP", "Addresses for clients outside of the host, or the name that it stands for"),
     Column::text("Port(s)", "Its ports, and those of the host that lead to them"),
+    AGE,
     Column::text("Selector", "Labels of its pods").wide(),
 ];
 const SLICE_COLUMNS: &[Column] = &[
@@ -207,6 +208,7 @@ const SLICE_COLUMNS: &[Column] = &[
     Column::text("AddressType", "Family of the addresses"),
     Column::text("Ports", "Ports of the pods"),
     Column::text("Endpoints", "Addresses"),
+    AGE,
 ];
 
 impl Collection for Served {
@@ -265,17 +267,17 @@ impl Collection for Served {
         item.json()
     }
 
-    fn cells(&self, item: &PublishedObject, _now: Timestamp) -> Vec<Value> {
-        let cells = match self.kind {
-            ServedKind::Service => service_cells(&item.object()),
-            ServedKind::EndpointSlice => slice_cells(&item.object()),
-        };
-        cells.into_iter().map(Value::from).collect()
+    fn cells(&self, item: &PublishedObject, now: Timestamp) -> Vec<Value> {
+        let object = item.object();
+        match self.kind {
+            ServedKind::Service => service_cells(&object, age_of(&object, now)),
+            ServedKind::EndpointSlice => slice_cells(&object, age_of(&object, now)),
+        }
     }
 }
 
 /// The cells of `kubectl get services`.
-fn service_cells(object: &Value) -> Vec<String> {
+fn service_cells(object: &Value, age: Value) -> Vec<Value> {
     let spec = &object["spec"];
     let text = |value: &Value, none: &str| value.as_str().filter(|text| !text.is_empty()).unwrap_or(none).to_owned();
     let ingress = object["status"]["loadBalancer"]["ingress"].as_array().into_iter().flatten();
@@ -296,27 +298,29 @@ fn service_cells(object: &Value) -> Vec<String> {
     let selector = spec["selector"].as_object().into_iter().flatten();
     let selector: Vec<String> = selector.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
     vec![
-        text(&object["metadata"]["name"], ""),
-        text(&spec["type"], "ClusterIP"),
-        text(&spec["clusterIP"], "<none>"),
-        external,
-        joined(ports.iter().map(port).collect(), "<none>"),
-        joined(selector, "<none>"),
+        object["metadata"]["name"].clone(),
+        text(&spec["type"], "ClusterIP").into(),
+        text(&spec["clusterIP"], "<none>").into(),
+        external.into(),
+        joined(ports.iter().map(port).collect(), "<none>").into(),
+        age,
+        joined(selector, "<none>").into(),
     ]
 }
 
 /// The cells of `kubectl get endpointslices`.
-fn slice_cells(object: &Value) -> Vec<String> {
+fn slice_cells(object: &Value, age: Value) -> Vec<Value> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let ports = list(&object["ports"]).iter().filter_map(|port| port["port"].as_u64()).map(|port| port.to_string()).collect();
     let endpoints = list(&object["endpoints"]);
     let addresses = endpoints.iter().flat_map(|endpoint| list(&endpoint["addresses"]));
     let addresses = addresses.filter_map(|address| address.as_str().map(str::to_owned)).collect();
     vec![
-        object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-        object["addressType"].as_str().unwrap_or_default().to_owned(),
-        joined(ports, "<unset>"),
-        joined(addresses, "<unset>"),
+        object["metadata"]["name"].clone(),
+        object["addressType"].clone(),
+        joined(ports, "<unset>").into(),
+        joined(addresses, "<unset>").into(),
+        age,
     ]
 }
 
@@ -331,7 +335,9 @@ mod tests {
     fn shown(address: &str) -> Vec<Shown> {
         let ports = json!([{"port": 80, "nodePort": 30080}]);
         let spec = json!({"type": "NodePort", "clusterIP": address, "selector": {"app": "web"}, "ports": ports});
-        let service = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": spec})).unwrap();
+        let service =
+            serde_json::from_value(json!({"metadata": {"name": "web", "creationTimestamp": "1969-12-31T23:55:00Z"}, "spec": spec}))
+                .unwrap();
         vec![Shown { service, slices: Vec::new(), source: SourceId::new("site") }]
     }
 
@@ -342,7 +348,7 @@ mod tests {
         let served = Served::new(view, ServedKind::Service);
         let (_, items) = served.journal().list();
         let cells = served.cells(&items[0], Timestamp::UNIX_EPOCH);
-        assert_eq!(cells, ["web", "NodePort", "10.202.0.7", "<none>", "80:30080/TCP", "app=web"]);
+        assert_eq!(cells, ["web", "NodePort", "10.202.0.7", "<none>", "80:30080/TCP", "5m", "app=web"]);
         assert_eq!(
             items[0].object()["spec"]["ports"],
             json!([{"port": 80, "nodePort": 30080, "protocol": "TCP", "targetPort": 80}])

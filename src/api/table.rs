@@ -1,5 +1,7 @@
 //! Kubernetes' `Table`: what kubectl asks for when it prints columns.
 
+use super::show::age_since;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// One column.
@@ -15,6 +17,14 @@ pub(super) struct Column {
     pub(super) description: &'static str,
     /// Shown with `-o wide` only.
     pub(super) wide: bool,
+}
+
+/// Time since an object's source first had it; see [`age_of`].
+pub(super) const AGE: Column = Column::text("Age", "Time since the object was first seen");
+
+/// The age of an object as kubectl writes it; `<unknown>` without a time of creation.
+pub(super) fn age_of(object: &Value, now: Timestamp) -> Value {
+    json!(age_since(object["metadata"]["creationTimestamp"].as_str().and_then(|time| time.parse().ok()), now))
 }
 
 impl Column {

@@ -4,6 +4,7 @@
 
 use super::{network_objects, policy, workloads};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use podstead_artifact::Layers;
 use podstead_manifest::sops::Opening;
 use podstead_manifest::{
@@ -205,6 +206,27 @@ impl AcceptedObject {
             | AcceptedObject::Network(_) => false,
             AcceptedObject::ConfigMap(config_map) => config_map.immutable == Some(true),
             AcceptedObject::Secret(secret) => secret.immutable == Some(true),
+        }
+    }
+
+    /// The time at which its source first had it, for kinds whose time of creation nothing else keeps. `None` also for what an earlier version
+    /// of podstead accepted.
+    pub fn created_at(&self) -> Option<&Time> {
+        match self {
+            AcceptedObject::ConfigMap(config_map) => config_map.metadata.creation_timestamp.as_ref(),
+            AcceptedObject::Secret(secret) => secret.metadata.creation_timestamp.as_ref(),
+            AcceptedObject::Network(object) => object.metadata().creation_timestamp.as_ref(),
+            AcceptedObject::Pod(_) | AcceptedObject::PersistentVolumeClaim(_) | AcceptedObject::Workload(_) => None,
+        }
+    }
+
+    /// Sets that time, where [`AcceptedObject::created_at`] has it.
+    pub(super) fn set_created_at(&mut self, time: Option<Time>) {
+        match self {
+            AcceptedObject::ConfigMap(config_map) => Arc::make_mut(config_map).metadata.creation_timestamp = time,
+            AcceptedObject::Secret(secret) => Arc::make_mut(secret).metadata.creation_timestamp = time,
+            AcceptedObject::Network(object) => Arc::make_mut(object).metadata_mut().creation_timestamp = time,
+            AcceptedObject::Pod(_) | AcceptedObject::PersistentVolumeClaim(_) | AcceptedObject::Workload(_) => {}
         }
     }
 

@@ -35,7 +35,10 @@ fn config_maps_are_told_with_their_data_and_their_source() {
     assert_eq!(one, list["items"][0]);
     assert_eq!((&one["data"]["MODE"], &one["metadata"]["namespace"]), (&json!("fast"), &json!("shop")));
     assert_eq!(one["metadata"]["annotations"]["podstead.dev/source"], "manifests");
-    assert_eq!(host.get_table("/api/v1/configmaps")["rows"][0]["cells"], json!(["web", "2", "manifests", "MODE, logo"]));
+    assert_eq!(
+        host.get_table("/api/v1/configmaps")["rows"][0]["cells"],
+        json!(["web", "2", "<unknown>", "manifests", "MODE, logo"])
+    );
     assert_eq!(host.get("/api/v1/namespaces/other/configmaps")["items"], json!([]));
 }
 
@@ -62,11 +65,12 @@ fn of_a_secret_keys_and_sizes_are_told_and_nothing_else() {
 #[test]
 fn objects_are_listed_on_the_command_line() {
     let host = host();
-    assert_eq!(host.run(&["get", "cm"]), "NAMESPACE   NAME   DATA\nshop        web    2\n");
+    assert_eq!(host.run(&["get", "cm"]), "NAMESPACE   NAME   DATA   AGE\nshop        web    2      <unknown>\n");
     let secrets = host.run(&["get", "secrets", "-o", "wide"]);
     assert_eq!(
         secrets,
-        "NAMESPACE   NAME   TYPE     DATA   SOURCE      KEYS\nshop        db     Opaque   1      manifests   password (7 bytes)\n"
+        "NAMESPACE   NAME   TYPE     DATA   AGE         SOURCE      KEYS\n\
+         shop        db     Opaque   1      <unknown>   manifests   password (7 bytes)\n"
     );
     let (code, message) = host.fail(&["get", "configmap", "none", "-n", "shop"]);
     assert_eq!(code, 1);
@@ -91,8 +95,8 @@ fn all_types_are_listed_together() {
     assert!(pods.contains("\npod/front-edge "), "{all}");
     assert_eq!(
         services,
-        "NAME          TYPE       CLUSTER-IP   EXTERNAL-IP   PORT(S)\n\
-         service/web   NodePort   10.202.0.7   <none>        80:30080/TCP\n"
+        "NAME          TYPE       CLUSTER-IP   EXTERNAL-IP   PORT(S)        AGE\n\
+         service/web   NodePort   10.202.0.7   <none>        80:30080/TCP   <unknown>\n"
     );
     assert_eq!(host.run(&["get", "svc", "web", "-o", "jsonpath={.spec.clusterIP}"]), "10.202.0.7");
     assert_eq!(host.run(&["get", "svc,cm", "-o", "name"]), "service/web\nconfigmap/web\n");

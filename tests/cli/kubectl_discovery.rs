@@ -71,7 +71,7 @@ fn every_kubectl_shows_endpoints() {
         let endpoints = described.lines().find(|line| line.starts_with("Endpoints:")).unwrap_or_default();
         assert!(endpoints.ends_with(" 10.201.0.5:8080"), "1.{}: {described}", kubectl.minor());
         let listed = kubectl.run(&["get", "ep", "-A", "--no-headers"]);
-        assert_eq!(listed.split_whitespace().collect::<Vec<_>>(), ["shop", "web", "10.201.0.5:8080"]);
+        assert_eq!(listed.split_whitespace().collect::<Vec<_>>(), ["shop", "web", "10.201.0.5:8080", "<unknown>"]);
         assert_eq!(kubectl.run(&["get", "ep", "web", "-n", "shop", "-o", "jsonpath={.subsets[0].addresses[0].ip}"]), "10.201.0.5");
     }
 }

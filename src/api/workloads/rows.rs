@@ -2,12 +2,11 @@
 
 use crate::published_workloads::{MISSED_RUN_ANNOTATION, NEXT_RUN_ANNOTATION};
 use crate::show::{age_since, human_duration, labels_text, selector_text};
-use crate::table::Column;
+use crate::table::{AGE, Column};
 use jiff::Timestamp;
 use podstead_workload::object::WorkloadKind;
 use serde_json::{Value, json};
 
-const AGE: Column = Column::text("Age", "Time since the object was first seen");
 const CONTAINERS: Column = Column::text("Containers", "Names of the containers of the pod template").wide();
 const IMAGES: Column = Column::text("Images", "Images of the containers of the pod template").wide();
 const SELECTOR: Column = Column::text("Selector", "Label selector of the pods").wide();

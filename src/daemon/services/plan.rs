@@ -155,10 +155,13 @@ impl Plan {
 
     /// Services and their EndpointSlices as the API has them.
     pub(super) fn shown(&self, node: &str, host: &[IpAddr]) -> impl Iterator<Item = Shown> {
-        let show = move |(service, endpoints): &(SourcedService, ServiceEndpoints)| Shown {
-            service: completed(service, self.grants.get(&service.definition.name), host),
-            slices: slices(&service.definition, endpoints, node),
-            source: service.source.clone(),
+        let show = move |(service, endpoints): &(SourcedService, ServiceEndpoints)| {
+            let shown = completed(service, self.grants.get(&service.definition.name), host);
+            let mut slices = slices(&service.definition, endpoints, node);
+            for slice in &mut slices {
+                slice.metadata.creation_timestamp.clone_from(&shown.metadata.creation_timestamp);
+            }
+            Shown { service: shown, slices, source: service.source.clone() }
         };
         self.served.iter().map(show)
     }

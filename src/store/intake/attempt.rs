@@ -58,7 +58,8 @@ pub(super) fn attempt(
     };
     let artifact = &prepared.artifact;
     let check = |file: &str, bytes: &[u8], patches: &PatchesByObject| prepared.check(file, bytes, context, patches);
-    let next = store.clone().in_layers(&context.layers).apply(artifact, &check);
+    let mut next = store.clone().in_layers(&context.layers).apply(artifact, &check);
+    next.note_creation(store, Timestamp::now());
     if emptiness == Emptiness::OfTheSamePlace && is_doubtful(store, &next, in_force, artifact) {
         return Outcome::Held;
     }

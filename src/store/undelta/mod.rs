@@ -29,6 +29,8 @@ pub use patching::PATCH_WITHOUT_TARGET;
 
 use super::check::{Accepted, AcceptedObject, Checked};
 use super::{Set, SetPod, SetWorkload};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use podstead_artifact::{Artifact, Layers};
 use podstead_manifest::{Ignored, ObjectKey, PatchesByObject, Problem};
 use podstead_pod::{Revision, Severity, SourceId};
@@ -178,6 +180,20 @@ impl UndeltaStore {
         next.hold_patched(self);
         next.keep_immutable(self);
         next
+    }
+
+    /// Gives each object that `before` does not have the time `now` as that of its creation; the others keep theirs, or none. The time that
+    /// a manifest claims does not count.
+    pub fn note_creation(&mut self, before: &UndeltaStore, now: Timestamp) {
+        let known: BTreeMap<&ObjectKey, Option<&Time>> =
+            before.accepted().map(|accepted| (&accepted.key, accepted.object.created_at())).collect();
+        let now = Time(now);
+        for (name, share) in &mut self.files {
+            if !before.files.get(name).is_some_and(|same| Arc::ptr_eq(same, share)) {
+                let created = |key: &ObjectKey| known.get(key).map_or(Some(&now), |known| *known).cloned();
+                Arc::make_mut(share).note_creation(&created);
+            }
+        }
     }
 
     /// Reverts changes of immutable objects.

@@ -2,6 +2,7 @@
 
 use super::{Judge, KeptFile};
 use crate::check::{Accepted, Checked};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use podstead_artifact::FileContent;
 use podstead_manifest::{Ignored, ObjectKey, Patch, PatchesByObject, Problem, Target, Touch};
 use podstead_pod::Severity;
@@ -237,6 +238,16 @@ impl Share {
 }
 
 impl Share {
+    /// Sets the times of creation.
+    pub(super) fn note_creation(&mut self, created: &dyn Fn(&ObjectKey) -> Option<Time>) {
+        for Accepted { key, object, .. } in &mut self.objects {
+            let time = created(key);
+            if object.created_at() != time.as_ref() {
+                object.set_created_at(time);
+            }
+        }
+    }
+
     /// Reverts the change of an immutable object: `fixed` is its accepted version.
     pub(super) fn keep_immutable(&mut self, fixed: Accepted) {
         let Some(object) = self.objects.iter_mut().find(|object| object.key == fixed.key) else { return };

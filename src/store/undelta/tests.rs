@@ -1,6 +1,7 @@
 //! The rules of the undelta store, one by one.
 
 use super::*;
+use k8s_openapi::api::core::v1::ConfigMap;
 use podstead_artifact::{FileContent, Surroundings};
 use podstead_pod::{Origin, Pod, Position};
 use std::cell::RefCell;
@@ -239,4 +240,40 @@ fn a_layer_that_never_had_a_good_version_leaves_that_of_the_layer_before() {
     let store = store.apply(&artifact([("a/1", "web=base"), ("b/1", "web=host")]), &judge);
     let store = store.apply(&artifact([("a/1", "web=newer"), ("b/1", "web=!")]), &judge);
     assert_eq!(pods(&store), ["web=host@b/1"]);
+}
+
+/// As [`judge`], with config maps that claim a time of creation.
+fn judge_config_maps(file: &str, bytes: &[u8], patches: &PatchesByObject) -> Checked {
+    let mut checked = judge(file, bytes, patches);
+    for accepted in &mut checked.accepted {
+        let mut config_map = ConfigMap::default();
+        config_map.metadata.creation_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        config_map.data = Some(BTreeMap::from([("line".to_owned(), accepted.origin.position.line.to_string())]));
+        accepted.object = AcceptedObject::ConfigMap(Arc::new(config_map));
+    }
+    checked
+}
+
+#[test]
+fn time_of_creation_is_that_of_the_first_version() {
+    let next = |store: &UndeltaStore, files: &[(&str, &str)], now: i64| {
+        let mut next = store.apply(&artifact(files.iter().copied()), &judge_config_maps);
+        next.note_creation(store, Timestamp::from_second(now).unwrap());
+        next
+    };
+    let created = |store: &UndeltaStore| -> Vec<(String, i64)> {
+        let time = |object: &Accepted| object.object.created_at().unwrap().0.as_second();
+        store.objects().into_iter().map(|object| (object.key.name.clone(), time(object))).collect()
+    };
+    let pairs = |times: &[(&str, i64)]| times.iter().map(|(name, time)| ((*name).to_owned(), *time)).collect::<Vec<_>>();
+    let first = next(&UndeltaStore::default(), &[("a", "p=1")], 10);
+    assert_eq!(created(&first), pairs(&[("p", 10)]), "not what the manifest claims");
+    let moved = next(&first, &[("b", "q=1\np=1")], 20);
+    assert_eq!(created(&moved), pairs(&[("p", 10), ("q", 20)]));
+    let gone = next(&moved, &[("b", "q=1")], 30);
+    let again = next(&gone, &[("b", "q=1\np=1")], 40);
+    assert_eq!(created(&again), pairs(&[("p", 40), ("q", 20)]));
+    assert!(again.keeps_the_same_as(&next(&again, &[("b", "q=1\np=1")], 50)));
+    let restored = UndeltaStore::restore(again.kept());
+    assert_eq!(created(&next(&restored, &[("b", "p=1\nq=1")], 60)), created(&again), "also after a restart");
 }
