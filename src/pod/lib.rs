@@ -58,7 +58,7 @@ pub use field::{FieldProblem, code};
 pub use identity::{ContainerId, ContainerName, NodeName, PodFullName, PodUid, SourceId};
 pub use k8s_openapi::api::core::v1::Pod;
 pub use origin::{Origin, Position, Severity};
-pub use support::is_safe_sysctl;
+pub use support::{field_note, is_safe_sysctl};
 
 /// The namespace of objects that are written without one, where nothing else is said.
 pub const DEFAULT_NAMESPACE: &str = "default";

@@ -8,18 +8,17 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Support {
     /// It has the effect that it has in Kubernetes. The note is for the documentation and may be empty.
-    Honoured(#[cfg_attr(not(test), expect(dead_code, reason = "only the page of the documentation has it"))] &'static str),
+    Honoured(&'static str),
     /// It is honoured for some values; `judge` reports the others.
     Partly {
         /// For the documentation: which values.
-        #[cfg_attr(not(test), expect(dead_code, reason = "only the page of the documentation has it"))]
         note: &'static str,
         judge: Judge,
     },
     /// It does no harm here and has no effect: a warning.
     Ignored {
         reason: &'static str,
-        /// Values, as JSON, that ask for nothing: no warning.
+        /// Values, as JSON, that ask for nothing: no warning. [`OWN_NAME`] stands for the name of the object.
         silent: &'static [&'static str],
     },
     /// Running the pod without it would not be what its author wants: an error.
@@ -29,6 +28,9 @@ pub(super) enum Support {
         instead: &'static str,
     },
 }
+
+/// The name of the object that has the field, among values that ask for nothing. It is no JSON.
+pub(super) const OWN_NAME: &str = "metadata.name";
 
 /// Reports what is wrong with one field's value.
 pub(super) type Judge = fn(&Case<'_>, &mut Problems);

@@ -5,6 +5,7 @@
 //! table against the schema. So nothing in a manifest is silently without effect.
 
 mod entry;
+mod explain;
 mod judge;
 #[cfg(test)]
 mod page_test;
@@ -17,11 +18,12 @@ mod tables;
 mod template;
 mod workload;
 
+pub use explain::field_note;
 pub use judge::is_safe_sysctl;
 
 use super::field::{FieldPath, Problems};
 use super::{AdmitContext, Pod};
-use entry::{Case, Section, Support, join};
+use entry::{Case, OWN_NAME, Section, Support, join};
 use serde_json::{Map, Value};
 
 use tables::Tables;
@@ -48,14 +50,14 @@ pub fn workload_fields_with_effect() -> Vec<String> {
 pub(super) fn judge(pod: &Pod, context: &AdmitContext, problems: &mut Problems) {
     // A Pod that came from JSON goes back to JSON.
     let Ok(Value::Object(members)) = serde_json::to_value(pod) else { return };
-    Walk { tables: Tables::POD, context: Some(context) }.object(&members, problems);
+    Walk { tables: Tables::POD, context: Some(context), name: &Value::Null }.object(&members, problems);
     older_service_account(pod, problems);
 }
 
 /// As [`judge`], for the template of a workload's pods.
 pub(super) fn judge_template(template: &Pod, context: &AdmitContext, problems: &mut Problems) {
     let Ok(Value::Object(members)) = serde_json::to_value(template) else { return };
-    Walk { tables: Tables::TEMPLATE, context: Some(context) }.object(&members, problems);
+    Walk { tables: Tables::TEMPLATE, context: Some(context), name: &Value::Null }.object(&members, problems);
     older_service_account(template, problems);
 }
 
@@ -71,13 +73,15 @@ fn older_service_account(pod: &Pod, problems: &mut Problems) {
 /// Reports every field of a workload that is set and not honoured, those of its templates excepted.
 pub(super) fn judge_workload(kind: &'static str, object: &Value, problems: &mut Problems) {
     let Value::Object(members) = object else { return };
-    Walk { tables: workload::tables(kind), context: None }.object(members, problems);
+    Walk { tables: workload::tables(kind), context: None, name: &object["metadata"]["name"] }.object(members, problems);
 }
 
 struct Walk<'a> {
     tables: Tables,
     /// `None` where no field is honoured for some values only.
     context: Option<&'a AdmitContext>,
+    /// The name of the object; null where no field repeats it.
+    name: &'a Value,
 }
 
 impl Walk<'_> {
@@ -103,7 +107,8 @@ impl Walk<'_> {
                 self.below(value, pattern, path, problems);
             }
             Some(Support::Ignored { reason, silent }) => {
-                if !silent.contains(&value.to_string().as_str()) {
+                let repeats_name = silent.contains(&OWN_NAME) && value == self.name;
+                if !repeats_name && !silent.contains(&value.to_string().as_str()) {
                     problems.ignored(path, reason);
                 }
             }
@@ -218,6 +223,7 @@ mod tests {
              tolerations: [{operator: Exists, effect: NoExecute}]",
             &[],
         );
+        check("tolerations: [{operator: Exists}]", &[]);
     }
 
     #[test]

@@ -164,7 +164,8 @@ const SPEC: &[(&str, Support)] = &[
         // Admission adds this to every static pod: it is not the author's request.
         ignored_unless(
             "the host has no taints, and a static pod tolerates all NoExecute taints",
-            &["[{\"effect\":\"NoExecute\",\"operator\":\"Exists\"}]"],
+            // The second one is what kubectl debug gives to pods of nodes.
+            &["[{\"effect\":\"NoExecute\",\"operator\":\"Exists\"}]", "[{\"operator\":\"Exists\"}]"],
         ),
     ),
     ("topologySpreadConstraints", NOT_SCHEDULED),

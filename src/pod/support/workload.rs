@@ -1,6 +1,7 @@
 //! Support of the fields of workloads, apart from their pod templates, which [`super::template`] is about.
 
 use super::Support::{self, Honoured};
+use super::entry::OWN_NAME;
 use super::table::{WRITTEN_BY_A_SERVER, YES, ignored, ignored_unless};
 use super::{Tables, join};
 use std::collections::{HashMap, HashSet};
@@ -29,7 +30,8 @@ const REPLICAS: Support = Honoured("1 if omitted; at most 500. A template with a
 const SELECTOR: Support = Honoured("must match the labels of the template; pods belong to the object that made them");
 const TEMPLATE: Support = Honoured("as a Pod without a name, see below");
 const HISTORY: Support = Honoured("10 if omitted; at most 100 are kept");
-const NAMED_BY_CRON_JOB: Support = ignored("Jobs are named after their CronJob and belong to it");
+const BELONGS_TO_CRON_JOB: &str = "Jobs are named after their CronJob and belong to it";
+const NAMED_BY_CRON_JOB: Support = ignored(BELONGS_TO_CRON_JOB);
 const NUMBER: Support = Honoured("a number or a percentage");
 const LIVING: Support = Honoured("may be edited, which does not start the Job again");
 
@@ -149,7 +151,8 @@ const CRON_JOB: &[(&str, Support)] = &[
     ("spec.jobTemplate.metadata.generation", WRITTEN_BY_A_SERVER),
     ("spec.jobTemplate.metadata.labels", YES),
     ("spec.jobTemplate.metadata.managedFields", WRITTEN_BY_A_SERVER),
-    ("spec.jobTemplate.metadata.name", NAMED_BY_CRON_JOB),
+    // kubectl create cronjob writes it.
+    ("spec.jobTemplate.metadata.name", ignored_unless(BELONGS_TO_CRON_JOB, &[OWN_NAME])),
     ("spec.jobTemplate.metadata.namespace", NAMED_BY_CRON_JOB),
     ("spec.jobTemplate.metadata.ownerReferences", NAMED_BY_CRON_JOB),
     ("spec.jobTemplate.metadata.resourceVersion", WRITTEN_BY_A_SERVER),
@@ -205,6 +208,20 @@ mod tests {
         let table: BTreeSet<String> = TABLE.keys().cloned().collect();
         assert_eq!(api.difference(&table).collect::<Vec<_>>(), Vec::<&String>::new(), "fields without an entry");
         assert_eq!(table.difference(&api).collect::<Vec<_>>(), Vec::<&String>::new(), "entries without a field");
+    }
+
+    #[test]
+    fn template_of_cron_job_may_repeat_its_name() {
+        let told = |name: &str| {
+            let template = serde_json::json!({"metadata": {"name": name}, "spec": {}});
+            let object = serde_json::json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"},
+                "spec": {"schedule": "@daily", "jobTemplate": template}});
+            let mut problems = Problems::default();
+            judge_workload("CronJob", &object, &mut problems);
+            problems.into_vec().into_iter().map(|problem| problem.field.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(told("nightly"), [""; 0]);
+        assert_eq!(told("other"), ["spec.jobTemplate.metadata.name"]);
     }
 
     #[test]
