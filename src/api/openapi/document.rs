@@ -1,7 +1,12 @@
 //! From the table of fields to OpenAPI documents. Version 2 has the paths alone: kubectl has its own types for patches. **Pure**.
 
+use super::beside;
+use super::words::Words;
+use crate::leases;
+use crate::route::{OWN_GROUP, OWN_VERSION};
 use podstead_manifest::schema::table as fields;
-use podstead_manifest::schema::{Struct, Type};
+use podstead_manifest::schema::{Field, Struct, Type};
+use podstead_pod::field_note;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -37,6 +42,10 @@ pub(super) static DOCUMENTED_GROUPS: &[DocumentedGroup] = &[
             ("Service", "services", &fields::SERVICE, true),
             ("ReplicationController", "replicationcontrollers", &fields::REPLICATION_CONTROLLER, true),
             ("Namespace", "namespaces", &fields::NAMESPACE, false),
+            ("Node", "nodes", &beside::NODE, false),
+            ("Event", "events", &beside::EVENT, true),
+            ("Endpoints", "endpoints", &beside::ENDPOINTS, true),
+            ("PersistentVolume", "persistentvolumes", &beside::PERSISTENT_VOLUME, false),
         ],
     },
     DocumentedGroup {
@@ -47,6 +56,7 @@ pub(super) static DOCUMENTED_GROUPS: &[DocumentedGroup] = &[
             ("ReplicaSet", "replicasets", &fields::REPLICA_SET, true),
             ("StatefulSet", "statefulsets", &fields::STATEFUL_SET, true),
             ("DaemonSet", "daemonsets", &fields::DAEMON_SET, true),
+            ("ControllerRevision", "controllerrevisions", &beside::CONTROLLER_REVISION, true),
         ],
     },
     DocumentedGroup {
@@ -57,12 +67,25 @@ pub(super) static DOCUMENTED_GROUPS: &[DocumentedGroup] = &[
     DocumentedGroup {
         name: "networking.k8s.io",
         version: "v1",
-        kinds: &[("NetworkPolicy", "networkpolicies", &fields::NETWORK_POLICY, true)],
+        kinds: &[
+            ("NetworkPolicy", "networkpolicies", &fields::NETWORK_POLICY, true),
+            ("Ingress", "ingresses", &beside::INGRESS, true),
+        ],
     },
     DocumentedGroup {
         name: "discovery.k8s.io",
         version: "v1",
         kinds: &[("EndpointSlice", "endpointslices", &fields::ENDPOINT_SLICE, true)],
+    },
+    DocumentedGroup { name: leases::GROUP, version: "v1", kinds: &[("Lease", leases::PLURAL, &beside::LEASE, true)] },
+    DocumentedGroup {
+        name: OWN_GROUP,
+        version: OWN_VERSION,
+        kinds: &[
+            ("Source", "sources", &beside::SOURCE, false),
+            ("Image", "images", &beside::IMAGE, false),
+            ("Pull", "pulls", &beside::PULL, false),
+        ],
     },
 ];
 
@@ -97,42 +120,83 @@ pub(super) fn version_2() -> Value {
 /// Version 3, of one group.
 pub(super) fn version_3(group: &DocumentedGroup) -> Value {
     let parameter = |name: &str| json!({"in": "query", "name": name, "schema": {"type": "string"}});
-    let mut schemas = BTreeMap::from([
-        ("IntOrString".to_owned(), json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]})),
-        ("Quantity".to_owned(), json!({"oneOf": [{"type": "string"}, {"type": "number"}]})),
-    ]);
+    let mut schemas = Schemas { words: Words::read(), found: BTreeMap::new() };
+    for (name, forms) in [("IntOrString", ["integer", "string"]), ("Quantity", ["string", "number"])] {
+        let forms = forms.map(|form| json!({"type": form}));
+        schemas.found.insert(name.to_owned(), json!({"description": schemas.words.of_structure(name), "oneOf": forms}));
+    }
+    schemas.found.entry("IntOrString".to_owned()).and_modify(|schema| schema["format"] = json!("int-or-string"));
     for (kind, _, structure, _) in group.kinds {
-        add(&mut schemas, structure);
+        schemas.add(structure, kind, "");
         let identity = json!([{"group": group.name, "kind": kind, "version": group.version}]);
-        if let Some(schema) = schemas.get_mut(structure.name) {
+        if let Some(schema) = schemas.found.get_mut(structure.name) {
             schema["x-kubernetes-group-version-kind"] = identity;
         }
     }
     json!({
-        "openapi": "3.0.0", "info": head("podstead"), "paths": paths(group, parameter), "components": {"schemas": schemas},
+        "openapi": "3.0.0", "info": head("podstead"), "paths": paths(group, parameter), "components": {"schemas": schemas.found},
     })
 }
 
-/// Adds a structure and all that it is made of. Structures may contain themselves.
-fn add(schemas: &mut BTreeMap<String, Value>, structure: &Struct) {
-    if schemas.contains_key(structure.name) {
-        return;
-    }
-    // Before its fields, so that the walk ends.
-    schemas.insert(structure.name.to_owned(), Value::Null);
-    let mut properties = Map::new();
-    for field in structure.fields {
-        properties.insert(field.name.to_owned(), schema(&field.ty));
-        if let Some(inner) = field.ty.structure() {
-            add(schemas, inner);
+/// The schemas of a document, with the words for them.
+struct Schemas {
+    words: Words,
+    found: BTreeMap<String, Value>,
+}
+
+impl Schemas {
+    /// Adds a structure and all that it is made of; structures may contain themselves. `path` is its place in the kind, which says what is done
+    /// with its fields. A structure with several places is described by the first one.
+    fn add(&mut self, structure: &Struct, kind: &str, path: &str) {
+        if self.found.contains_key(structure.name) {
+            return;
         }
+        // Before its fields, so that the walk ends.
+        self.found.insert(structure.name.to_owned(), Value::Null);
+        let mut properties = Map::new();
+        for field in structure.fields {
+            let path = if path.is_empty() { field.name.to_owned() } else { format!("{path}.{}", field.name) };
+            properties.insert(field.name.to_owned(), self.described(field, structure.name, kind, &path));
+            if let Some(inner) = field.ty.structure() {
+                self.add(inner, kind, &format!("{path}{}", items(&field.ty)));
+            }
+        }
+        let required: Vec<&str> = structure.fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+        let mut whole = json!({"type": "object", "properties": properties});
+        if let Some(description) = self.words.of_structure(structure.name) {
+            whole["description"] = json!(description);
+        }
+        if !required.is_empty() {
+            whole["required"] = json!(required);
+        }
+        self.found.insert(structure.name.to_owned(), whole);
     }
-    let required: Vec<&str> = structure.fields.iter().filter(|field| field.required).map(|field| field.name).collect();
-    let mut whole = json!({"type": "object", "properties": properties});
-    if !required.is_empty() {
-        whole["required"] = json!(required);
+
+    /// The schema of a field with its description.
+    fn described(&self, field: &Field, structure: &str, kind: &str, path: &str) -> Value {
+        let schema = schema(&field.ty);
+        // Metadata is one structure for all kinds, whose own notes differ.
+        let note = if structure == "ObjectMeta" { None } else { field_note(kind, path) };
+        // Words for the structure follow: kubectl shows both.
+        let below = if let Type::Object(inner) = &field.ty { self.words.of_structure(inner.name) } else { None };
+        let words = [self.words.of_field(structure, field.name).filter(|words| below != Some(words)).map(str::to_owned), note];
+        let description = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        if description.is_empty() {
+            return schema;
+        }
+        if schema.get("$ref").is_none() {
+            let mut schema = schema;
+            schema["description"] = json!(description);
+            return schema;
+        }
+        // What stands beside a reference does not count.
+        json!({"description": description, "allOf": [schema]})
     }
-    schemas.insert(structure.name.to_owned(), whole);
+}
+
+/// The mark of items in a path, for a list.
+const fn items(ty: &Type) -> &'static str {
+    if matches!(ty, Type::List(_)) { "[]" } else { "" }
 }
 
 fn reference(name: &str) -> Value {
@@ -185,12 +249,60 @@ mod tests {
         }
     }
 
+    /// Structures and fields of all documents that somebody should have words for.
+    fn documented() -> BTreeMap<String, Value> {
+        let schemas = |group| match version_3(group)["components"]["schemas"].take() {
+            Value::Object(schemas) => schemas,
+            other => panic!("{other}"),
+        };
+        DOCUMENTED_GROUPS.iter().flat_map(schemas).collect()
+    }
+
+    #[test]
+    fn everything_is_described() {
+        let mut without = Vec::new();
+        for (structure, schema) in documented() {
+            // The field that leads there says that podstead refuses it.
+            let is_refused = structure.ends_with("VolumeSource") && schema.get("description").is_none()
+                || ["EphemeralContainer", "WindowsSecurityContextOptions"].contains(&structure.as_str());
+            if schema.get("description").is_none() && !is_refused {
+                without.push(structure.clone());
+            }
+            for (field, schema) in schema["properties"].as_object().into_iter().flatten() {
+                // The structure that a reference leads to has words of its own.
+                if schema.get("description").is_none() && schema.get("$ref").is_none() && !is_refused {
+                    without.push(format!("{structure}.{field}"));
+                }
+            }
+        }
+        assert_eq!(without, [""; 0]);
+    }
+
+    #[test]
+    fn every_word_is_for_something() {
+        let documented = documented();
+        let is_known = |name: &str| match name.split_once('.') {
+            None => documented.contains_key(name),
+            Some(("*", field)) => documented.values().any(|schema| schema["properties"].get(field).is_some()),
+            Some((structure, field)) => documented.get(structure).is_some_and(|schema| schema["properties"].get(field).is_some()),
+        };
+        let unknown: Vec<String> = Words::read().names().filter(|name| !is_known(name)).map(str::to_owned).collect();
+        assert_eq!(unknown, [""; 0]);
+    }
+
     #[test]
     fn fields_have_types_of_kubernetes() {
         let document = version_3(&DOCUMENTED_GROUPS[0]);
         let schemas = &document["components"]["schemas"];
         assert_eq!(schemas["Pod"]["x-kubernetes-group-version-kind"], json!([{"group": "", "kind": "Pod", "version": "v1"}]));
-        assert_eq!(schemas["PodSpec"]["properties"]["nodeName"], json!({"type": "string"}));
+        let node_name = &schemas["PodSpec"]["properties"]["nodeName"];
+        assert_eq!(node_name["type"], "string");
+        let description = node_name["description"].as_str().unwrap();
+        assert!(description.starts_with("Name of the host") && description.contains("On this host: "), "{description}");
+        let security = &schemas["PodSpec"]["properties"]["affinity"];
+        assert_eq!(security["allOf"], json!([{"$ref": "#/components/schemas/Affinity"}]), "{security}");
+        let time_zone = &version_3(&DOCUMENTED_GROUPS[2])["components"]["schemas"]["CronJobSpec"]["properties"]["timeZone"];
+        assert!(time_zone["description"].as_str().unwrap().contains("On this host: UTC if omitted"), "{time_zone}");
         assert_eq!(schemas["PodSpec"]["required"], json!(["containers"]));
         let path = "/api/v1/namespaces/{namespace}/pods/{name}";
         assert_eq!(document["paths"][path]["patch"]["parameters"][0]["name"], "dryRun");

@@ -1,8 +1,10 @@
 //! OpenAPI documents for kubectl: `explain`, and the query parameters that a server understands, without which older ones refuse to apply.
-//! Made from the table of fields when somebody asks; nothing is kept. [`document`] and [`gnostic`] are **pure**.
+//! Made from the table of fields and the words for them when somebody asks; nothing is kept. [`document`] and [`gnostic`] are **pure**.
 
+mod beside;
 mod document;
 mod gnostic;
+mod words;
 
 use super::failure::ApiFailure;
 use super::respond::{self, Answer};
