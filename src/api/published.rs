@@ -8,7 +8,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use podstead_expand::{ShownWorkload, WorkloadSink};
+use podstead_expand::{CONTROLLER_REVISION, ShownWorkload, WorkloadSink};
 use podstead_manifest::ObjectKey;
 use podstead_pod::{DesiredPod, PodUid, SourceId};
 use podstead_status::PodStatusSink;
@@ -119,6 +119,8 @@ pub struct Published {
     sources: Mutex<BTreeMap<SourceId, SourceStatus>>,
     workloads: PublishedWorkloads,
     looked_up: LookedUpJournals,
+    /// Revisions of StatefulSets and DaemonSets.
+    controller_revisions: Mutex<BTreeMap<ObjectKey, Arc<ShownWorkload>>>,
     /// Pods of an earlier daemon of which nothing was published yet.
     expected: watch::Sender<BTreeSet<PodUid>>,
     now: fn() -> Timestamp,
@@ -133,7 +135,21 @@ impl Published {
         let pods = Journal::new(start, HISTORY);
         let looked_up = LookedUpJournals::new(start);
         let expected = watch::Sender::default();
-        Self { pods, incarnations: Mutex::default(), sources: Mutex::default(), workloads, looked_up, expected, now }
+        Self {
+            pods,
+            incarnations: Mutex::default(),
+            sources: Mutex::default(),
+            workloads,
+            looked_up,
+            controller_revisions: Mutex::default(),
+            expected,
+            now,
+        }
+    }
+
+    /// Revisions of StatefulSets and DaemonSets, in the order of their names.
+    pub(super) fn controller_revisions(&self) -> Vec<Arc<ShownWorkload>> {
+        lock(&self.controller_revisions).values().cloned().collect()
     }
 
     /// Names the pods that an earlier daemon left. Called once, before any of them is published.
@@ -239,10 +255,15 @@ impl PodStatusSink for Published {
 
 impl WorkloadSink for Published {
     fn publish_workload(&self, shown: Arc<ShownWorkload>) {
-        self.workloads.publish(&shown);
+        if shown.key.kind == CONTROLLER_REVISION {
+            lock(&self.controller_revisions).insert(shown.key.clone(), shown);
+        } else {
+            self.workloads.publish(&shown);
+        }
     }
 
     fn withdraw_workload(&self, key: &ObjectKey) {
+        lock(&self.controller_revisions).remove(key);
         self.workloads.withdraw(key);
     }
 }

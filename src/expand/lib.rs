@@ -25,5 +25,5 @@ pub use handle::{ExpandHandle, RunNowError};
 pub use images::{ClaimData, TemplateImages};
 pub use observations::{Clocks, Observations, WORKLOAD_ANNOTATION, owner};
 pub use plan::KnownPod;
-pub use shown::{ShownSchedule, ShownWorkload, WorkloadSink};
+pub use shown::{CONTROLLER_REVISION, ShownSchedule, ShownWorkload, WorkloadSink};
 pub use task::{ExpandLinks, ExpandTask, run};

@@ -5,7 +5,11 @@ use podstead_pod::{Origin, Revision, SourceId};
 use std::fmt;
 use std::sync::Arc;
 
-/// A workload with its status: one of a manifest, or one that another workload made (the ReplicaSet of a Deployment, the Job of a CronJob).
+/// Kind of what is shown of a revision of a StatefulSet or a DaemonSet.
+pub const CONTROLLER_REVISION: &str = "ControllerRevision";
+
+/// A workload with its status: one of a manifest, or one that another workload made (the ReplicaSet of a Deployment, the Job of a CronJob, a
+/// ControllerRevision).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShownWorkload {
     /// Kind, namespace and name.

@@ -1,5 +1,6 @@
 //! One evaluation of one workload: the decision of its kind, in a common form.
 
+use super::controller_revisions;
 use super::show::Shown;
 use crate::memory::KindMemory;
 use jiff::Timestamp;
@@ -14,7 +15,7 @@ use podstead_workload::event::WorkloadEvent;
 use podstead_workload::identity::Identity;
 use podstead_workload::job::{self, JobNow};
 use podstead_workload::moment::Moment;
-use podstead_workload::object::Workload;
+use podstead_workload::object::{Workload, WorkloadKind};
 use podstead_workload::replica_set::Flavour;
 use podstead_workload::{daemon_set, deployment, replica_set, stateful_set};
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,9 +163,12 @@ fn of_stateful_set(object: &StatefulSet, memory: Option<&KindMemory>, situation:
         Some(_) | None => None,
     };
     let step = stateful_set::step(object, memory, situation.pods, situation.context);
+    let (kind, uid) = (WorkloadKind::StatefulSet, &step.memory.identity.uid);
+    let revisions = controller_revisions::shown(kind, &object.metadata, uid, &step.memory.revisions);
     let object = StatefulSet { status: Some(step.status), ..object.clone() };
     let shown = Shown::of(&Workload::StatefulSet(Box::new(object)), &step.memory.identity);
     let mut decision = Decision::new(KindMemory::StatefulSet(step.memory), shown);
+    decision.shown.extend(revisions);
     decision.pods = step.pods;
     decision.claims = step.claims;
     decision.events = step.events;
@@ -179,9 +183,12 @@ fn of_daemon_set(object: &DaemonSet, memory: Option<&KindMemory>, situation: &Si
         Some(_) | None => None,
     };
     let step = daemon_set::step(object, memory, situation.pods, situation.context);
+    let (kind, uid) = (WorkloadKind::DaemonSet, &step.memory.identity.uid);
+    let revisions = controller_revisions::shown(kind, &object.metadata, uid, &step.memory.revisions);
     let object = DaemonSet { status: Some(step.status), ..object.clone() };
     let shown = Shown::of(&Workload::DaemonSet(Box::new(object)), &step.memory.identity);
     let mut decision = Decision::new(KindMemory::DaemonSet(step.memory), shown);
+    decision.shown.extend(revisions);
     decision.pods = step.pods;
     decision.events = step.events;
     decision.warm = step.warm;

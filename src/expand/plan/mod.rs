@@ -5,6 +5,7 @@
 
 mod canonical;
 mod claims;
+mod controller_revisions;
 mod evaluate;
 mod interface;
 #[cfg(test)]
