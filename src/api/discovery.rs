@@ -1,10 +1,11 @@
 //! Discovery: which groups and resources there are, for kubectl and client libraries.
 
-use super::networking;
 use super::resource::WorkloadResource;
 use super::respond::{self, Answer};
 use super::route::{METRICS_GROUP, OWN_GROUP, OWN_VERSION, WorkloadGroup};
+use super::{controller_revisions, leases, networking};
 use hyper::{HeaderMap, header};
+use podstead_expand::CONTROLLER_REVISION;
 use serde_json::{Value, json};
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -34,6 +35,10 @@ fn workloads(group: &str) -> Vec<Value> {
             resources.push(scale);
         }
     }
+    if group == "apps" {
+        let plural = controller_revisions::PLURAL;
+        resources.push(resource(plural, "controllerrevision", CONTROLLER_REVISION, true, READ, &[]));
+    }
     resources
 }
 
@@ -59,6 +64,7 @@ pub(super) fn core_resources() -> Value {
         resource("events", "event", "Event", true, &["list", "watch"], &["ev"]),
         resource("namespaces", "namespace", "Namespace", false, READ, &["ns"]),
         resource("nodes", "node", "Node", false, READ, &["no"]),
+        resource("persistentvolumes", "persistentvolume", "PersistentVolume", false, READ, &["pv"]),
     ];
     resources.extend(workloads(""));
     json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": resources})
@@ -86,6 +92,7 @@ fn group(name: &str, version: &str) -> Value {
 /// `/apis`.
 pub(super) fn groups() -> Value {
     let mut groups: Vec<Value> = WorkloadGroup::ALL.iter().map(|group| group_versions(group.as_str(), "v1")).collect();
+    groups.push(group_versions(leases::GROUP, "v1"));
     groups.push(group_versions(SLICE_GROUP, "v1"));
     groups.push(group_versions(networking::GROUP, "v1"));
     groups.push(group_versions(METRICS_GROUP, METRICS_VERSION));
@@ -107,6 +114,17 @@ pub(super) fn slice_resources() -> Value {
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": format!("{SLICE_GROUP}/v1"), "resources": [slices]})
 }
 
+/// `/apis/coordination.k8s.io`.
+pub(super) fn lease_group() -> Value {
+    group(leases::GROUP, "v1")
+}
+
+/// `/apis/coordination.k8s.io/v1`.
+pub(super) fn lease_resources() -> Value {
+    let leases = resource(leases::PLURAL, "lease", "Lease", true, READ, &[]);
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": leases::API_VERSION, "resources": [leases]})
+}
+
 /// `/apis/networking.k8s.io`.
 pub(super) fn networking_group() -> Value {
     group(networking::GROUP, "v1")
@@ -114,9 +132,12 @@ pub(super) fn networking_group() -> Value {
 
 /// `/apis/networking.k8s.io/v1`.
 pub(super) fn networking_resources() -> Value {
-    let policies = resource(networking::PLURAL, "networkpolicy", networking::KIND, true, READ, &["netpol"]);
+    let resources = [
+        resource(networking::PLURAL, "networkpolicy", networking::KIND, true, READ, &["netpol"]),
+        resource(networking::INGRESSES, "ingress", "Ingress", true, READ, &["ing"]),
+    ];
     json!({
-        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": networking::API_VERSION, "resources": [policies],
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": networking::API_VERSION, "resources": resources,
     })
 }
 
@@ -158,8 +179,8 @@ pub(super) fn own_resources() -> Value {
         resource("sources/prune", "", "Source", false, &["create"], &[]),
         resource("persistentvolumeclaims/prune", "", "PersistentVolumeClaim", true, &["create"], &[]),
         resource("cronjobs/run", "", "CronJob", true, &["create"], &[]),
-        resource("images", "image", "Image", false, &["list", "watch"], &[]),
-        resource("pulls", "pull", "Pull", false, &["list", "watch"], &[]),
+        resource("images", "image", "Image", false, READ, &[]),
+        resource("pulls", "pull", "Pull", false, READ, &[]),
     ];
     let group_version = format!("{OWN_GROUP}/{OWN_VERSION}");
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})
@@ -189,6 +210,7 @@ pub(super) fn all_groups(headers: &HeaderMap) -> Answer {
     let Some(version) = aggregated_version(headers) else { return respond::json(&groups()) };
     let mut groups: Vec<(&str, &str, Value)> =
         WorkloadGroup::ALL.into_iter().map(|group| (group.as_str(), "v1", workload_resources(group))).collect();
+    groups.push((leases::GROUP, "v1", lease_resources()));
     groups.push((SLICE_GROUP, "v1", slice_resources()));
     groups.push((networking::GROUP, "v1", networking_resources()));
     groups.push((METRICS_GROUP, METRICS_VERSION, metrics_resources()));
@@ -248,7 +270,7 @@ pub(super) fn version() -> Value {
     json!({
         "major": "1",
         "minor": "34",
-        "gitVersion": format!("v1.34.0+podstead{}", env!("CARGO_PKG_VERSION")),
+        "gitVersion": format!("v1.34.0+podstead.{}", env!("CARGO_PKG_VERSION")),
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

@@ -1,7 +1,7 @@
 //! Kinds and commands that paths name. **Pure**.
 
-use super::networking;
 use super::route::OWN_GROUP;
+use super::{controller_revisions, leases, networking};
 use podstead_manifest::schema::{Struct, table};
 use podstead_pod::objects::ObjectKind;
 use std::time::Duration;
@@ -29,10 +29,18 @@ pub(super) enum LookedUpKind {
     Namespace,
     /// `v1` Node: this host.
     Node,
+    /// `coordination.k8s.io/v1` Lease of the node.
+    Lease,
+    /// `apps/v1` ControllerRevision.
+    ControllerRevision,
+    /// `v1` PersistentVolume, of which there is never one: `kubectl apply --prune` asks for them.
+    PersistentVolume,
+    /// `networking.k8s.io/v1` Ingress, of which there is never one, for the same reason.
+    Ingress,
 }
 
 impl LookedUpKind {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::ConfigMap,
         Self::Secret,
         Self::Claim,
@@ -43,13 +51,25 @@ impl LookedUpKind {
         Self::Pull,
         Self::Namespace,
         Self::Node,
+        Self::Lease,
+        Self::ControllerRevision,
+        Self::PersistentVolume,
+        Self::Ingress,
     ];
 
     /// The API group.
     pub(super) const fn group(self) -> &'static str {
         match self {
-            Self::ConfigMap | Self::Secret | Self::Claim | Self::Endpoints | Self::Namespace | Self::Node => "",
-            Self::NetworkPolicy => networking::GROUP,
+            Self::ConfigMap
+            | Self::Secret
+            | Self::Claim
+            | Self::Endpoints
+            | Self::Namespace
+            | Self::Node
+            | Self::PersistentVolume => "",
+            Self::Lease => leases::GROUP,
+            Self::ControllerRevision => "apps",
+            Self::NetworkPolicy | Self::Ingress => networking::GROUP,
             Self::Source | Self::Image | Self::Pull => OWN_GROUP,
         }
     }
@@ -58,6 +78,9 @@ impl LookedUpKind {
     pub(super) const fn qualified(self) -> &'static str {
         match self {
             Self::NetworkPolicy => networking::QUALIFIED,
+            Self::Lease => leases::QUALIFIED,
+            Self::ControllerRevision => controller_revisions::QUALIFIED,
+            Self::Ingress => networking::INGRESSES_QUALIFIED,
             Self::ConfigMap
             | Self::Secret
             | Self::Claim
@@ -66,7 +89,8 @@ impl LookedUpKind {
             | Self::Image
             | Self::Pull
             | Self::Namespace
-            | Self::Node => self.plural(),
+            | Self::Node
+            | Self::PersistentVolume => self.plural(),
         }
     }
 
@@ -83,6 +107,10 @@ impl LookedUpKind {
             Self::Pull => "pulls",
             Self::Namespace => "namespaces",
             Self::Node => "nodes",
+            Self::Lease => leases::PLURAL,
+            Self::ControllerRevision => controller_revisions::PLURAL,
+            Self::PersistentVolume => "persistentvolumes",
+            Self::Ingress => networking::INGRESSES,
         }
     }
 
@@ -93,18 +121,20 @@ impl LookedUpKind {
             Self::Secret => Some(ObjectKind::Secret),
             Self::Claim => Some(ObjectKind::PersistentVolumeClaim),
             Self::NetworkPolicy => Some(networking::OBJECT_KIND),
-            Self::Endpoints | Self::Source | Self::Image | Self::Pull | Self::Namespace | Self::Node => None,
+            Self::Endpoints | Self::Source | Self::Image | Self::Pull | Self::Namespace | Self::Node | Self::Lease => None,
+            Self::PersistentVolume | Self::Ingress | Self::ControllerRevision => None,
         }
     }
 
     /// The time after which a watch looks again; `None` where changes are announced.
     pub(super) const fn interval(self) -> Option<Duration> {
         match self {
-            Self::ConfigMap | Self::Secret | Self::NetworkPolicy => None,
+            Self::ConfigMap | Self::Secret | Self::NetworkPolicy | Self::PersistentVolume | Self::Ingress => None,
             // Their data on disk, and pods that use them.
-            Self::Claim | Self::Image | Self::Namespace => Some(Duration::from_secs(2)),
+            Self::Claim | Self::Image | Self::Namespace | Self::ControllerRevision => Some(Duration::from_secs(2)),
             Self::Endpoints | Self::Source | Self::Pull => Some(Duration::from_secs(1)),
             Self::Node => Some(Duration::from_secs(10)),
+            Self::Lease => Some(leases::RENEWED_EVERY),
         }
     }
 }

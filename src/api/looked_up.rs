@@ -1,5 +1,5 @@
 //! Kinds that are looked up when somebody asks, rather than published: ConfigMaps, Secrets, claims, NetworkPolicies, Endpoints, sources,
-//! images, namespaces and the node. Their journals are empty until then, and a watch keeps them up to date while it lasts: where nobody asks, nothing is kept and nothing runs.
+//! images, namespaces, the node and its Lease, ControllerRevisions. Their journals are empty until then, and a watch keeps them up to date while it lasts: where nobody asks, nothing is kept and nothing runs.
 
 use super::collection::{Collection, Lag};
 use super::failure::ApiFailure;
@@ -9,14 +9,21 @@ use super::published::PodKey;
 use super::published_objects::{self, PublishedObject};
 use super::route::{OWN_API_VERSION, PodPath};
 use super::table::Column;
-use super::{Backend, claims, endpoints, images, namespaces, network_policies, networking, nodes, objects, own, pulls};
+use super::{
+    Backend, claims, controller_revisions, endpoints, images, leases, namespaces, network_policies, networking, nodes, objects,
+    own, pulls,
+};
 use bytes::Bytes;
 use jiff::Timestamp;
+use podstead_expand::CONTROLLER_REVISION;
 use podstead_pod::objects::{ObjectKind, ObjectName, Objects};
 use podstead_telemetry::journal::Journal;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
+
+/// Columns of kinds of which there is never one.
+const NEVER_ONE: &[Column] = &[Column::name()];
 
 /// Objects of one kind.
 #[derive(Debug)]
@@ -71,6 +78,9 @@ impl LookedUp {
             LookedUpKind::Image => images::shown(&self.backend).await?,
             LookedUpKind::Pull => pulls::shown(&self.backend),
             LookedUpKind::Namespace => namespaces::shown(&self.backend, objects),
+            LookedUpKind::Lease => vec![leases::shown(&self.backend.node, self.backend.started_at, (self.backend.now)())],
+            LookedUpKind::ControllerRevision => controller_revisions::shown(&self.backend.published),
+            LookedUpKind::PersistentVolume | LookedUpKind::Ingress => Vec::new(),
             LookedUpKind::Node => {
                 let key = PodKey { namespace: String::new(), name: self.backend.node.to_string() };
                 let before = self.journal().get(&key).map(|node| node.object()).unwrap_or_default();
@@ -91,8 +101,11 @@ impl Collection for LookedUp {
             | LookedUpKind::Claim
             | LookedUpKind::Endpoints
             | LookedUpKind::Namespace
-            | LookedUpKind::Node => "v1",
-            LookedUpKind::NetworkPolicy => networking::API_VERSION,
+            | LookedUpKind::Node
+            | LookedUpKind::PersistentVolume => "v1",
+            LookedUpKind::Lease => leases::API_VERSION,
+            LookedUpKind::ControllerRevision => "apps/v1",
+            LookedUpKind::NetworkPolicy | LookedUpKind::Ingress => networking::API_VERSION,
             LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull => OWN_API_VERSION,
         }
     }
@@ -109,17 +122,29 @@ impl Collection for LookedUp {
             LookedUpKind::Pull => "Pull",
             LookedUpKind::Namespace => "Namespace",
             LookedUpKind::Node => "Node",
+            LookedUpKind::Lease => "Lease",
+            LookedUpKind::ControllerRevision => CONTROLLER_REVISION,
+            LookedUpKind::PersistentVolume => "PersistentVolume",
+            LookedUpKind::Ingress => "Ingress",
         }
     }
 
     fn fields(&self) -> &'static [&'static str] {
         match self.kind {
             LookedUpKind::Secret => &["metadata.name", "metadata.namespace", "type"],
-            LookedUpKind::ConfigMap | LookedUpKind::Claim | LookedUpKind::NetworkPolicy | LookedUpKind::Endpoints => {
-                &["metadata.name", "metadata.namespace"]
-            }
+            LookedUpKind::ConfigMap
+            | LookedUpKind::Claim
+            | LookedUpKind::NetworkPolicy
+            | LookedUpKind::Endpoints
+            | LookedUpKind::Lease
+            | LookedUpKind::ControllerRevision
+            | LookedUpKind::Ingress => &["metadata.name", "metadata.namespace"],
             LookedUpKind::Namespace => &["metadata.name", "status.phase"],
-            LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull | LookedUpKind::Node => &["metadata.name"],
+            LookedUpKind::Source
+            | LookedUpKind::Image
+            | LookedUpKind::Pull
+            | LookedUpKind::Node
+            | LookedUpKind::PersistentVolume => &["metadata.name"],
         }
     }
 
@@ -135,6 +160,9 @@ impl Collection for LookedUp {
             LookedUpKind::Pull => pulls::COLUMNS,
             LookedUpKind::Namespace => namespaces::COLUMNS,
             LookedUpKind::Node => nodes::COLUMNS,
+            LookedUpKind::Lease => leases::COLUMNS,
+            LookedUpKind::ControllerRevision => controller_revisions::COLUMNS,
+            LookedUpKind::PersistentVolume | LookedUpKind::Ingress => NEVER_ONE,
         }
     }
 
@@ -175,6 +203,9 @@ impl Collection for LookedUp {
             LookedUpKind::Pull => pulls::cells(&object, now),
             LookedUpKind::Namespace => namespaces::cells(&object, now),
             LookedUpKind::Node => nodes::cells(&object, now),
+            LookedUpKind::Lease => leases::cells(&object, now),
+            LookedUpKind::ControllerRevision => controller_revisions::cells(&object, now),
+            LookedUpKind::PersistentVolume | LookedUpKind::Ingress => Vec::new(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Names of the API of NetworkPolicies.
+//! Names of the API of NetworkPolicies, and of Ingresses, of which there are none.
 
 use podstead_pod::objects::{NetworkKind, ObjectKind};
 
@@ -16,6 +16,12 @@ pub(super) const PLURAL: &str = "networkpolicies";
 
 /// The plural with the group, as messages have it.
 pub(super) const QUALIFIED: &str = "networkpolicies.networking.k8s.io";
+
+/// Ingresses, as in paths.
+pub(super) const INGRESSES: &str = "ingresses";
+
+/// Ingresses with the group, as messages have it.
+pub(super) const INGRESSES_QUALIFIED: &str = "ingresses.networking.k8s.io";
 
 /// The kind among objects of sources.
 pub(super) const OBJECT_KIND: ObjectKind = ObjectKind::Network(NetworkKind::NetworkPolicy);

@@ -28,6 +28,9 @@ pub(super) const COLUMNS: &[Column] = &[
 /// The node as it is shown; `before` is the last one, or null.
 pub(super) fn shown(backend: &Backend, before: &Value) -> Value {
     let mut node = (backend.node_view.0)(before);
+    if before.is_null() {
+        since_start(&mut node, backend.started_at);
+    }
     let identity = ObjectName { kind: ObjectKind::ConfigMap, namespace: "/nodes".to_owned(), name: backend.node.to_string() };
     node["metadata"]["uid"] = json!(super::objects::stable_uid(&SourceId::new(""), &identity));
     node["metadata"]["creationTimestamp"] = json!(backend.started_at);
@@ -36,6 +39,17 @@ pub(super) fn shown(backend: &Backend, before: &Value) -> Value {
     let is_fresh =
         heartbeat(before).zip(heartbeat(&node)).is_some_and(|(before, now)| now.duration_since(before).abs() < HEARTBEAT);
     if is_fresh && without_heartbeats(before) == without_heartbeats(&node) { before.clone() } else { node }
+}
+
+/// Lets conditions that are as they should be count from the start of the daemon: nobody has looked before.
+fn since_start(node: &mut Value, started_at: Timestamp) {
+    let started_at = started_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    for condition in node["status"]["conditions"].as_array_mut().into_iter().flatten() {
+        let wanted = if condition["type"] == "Ready" { "True" } else { "False" };
+        if condition["status"] == wanted {
+            condition["lastTransitionTime"] = json!(started_at);
+        }
+    }
 }
 
 /// What counts as a change.

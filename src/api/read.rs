@@ -69,6 +69,8 @@ pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Qu
         Route::SourceHistory(name) => revisions::history(backend, &name).await,
         Route::SourceDiff(name) => revisions::diff(backend, &name, query.get("revision")).await,
         Route::Pulls => list_or_watch(backend, looked_up(LookedUpKind::Pull), None, query, form).await,
+        Route::Pull(name) => get_global(backend, looked_up(LookedUpKind::Pull), name, form).await,
+        Route::Image(name) => get_global(backend, looked_up(LookedUpKind::Image), name, form).await,
         Route::Images => {
             let images = looked_up(LookedUpKind::Image);
             if form.is_some() || query.flag("watch")? {
@@ -95,6 +97,8 @@ pub(super) fn document(route: &Route) -> Option<Answer> {
         Route::MetricsResources => respond::json(&discovery::metrics_resources()),
         Route::DiscoveryGroup => respond::json(&discovery::slice_group()),
         Route::DiscoveryResources => respond::json(&discovery::slice_resources()),
+        Route::LeaseGroup => respond::json(&discovery::lease_group()),
+        Route::LeaseResources => respond::json(&discovery::lease_resources()),
         Route::NetworkingGroup => respond::json(&discovery::networking_group()),
         Route::NetworkingResources => respond::json(&discovery::networking_resources()),
         Route::OpenApi3 => openapi::index(),

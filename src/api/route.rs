@@ -1,8 +1,8 @@
 //! From a path to what it asks for. **Pure**.
 
 use super::kinds::{LookedUpKind, Page, PodOrder, Review, ServedKind};
-use super::networking;
 use super::resource::WorkloadResource;
+use super::{controller_revisions, leases, networking};
 use podstead_workload::object::WorkloadKind;
 
 /// Resource that a path refers to.
@@ -84,6 +84,10 @@ pub(super) enum Route {
     Served(ServedKind, Option<String>),
     /// One Service or EndpointSlice.
     ServedObject(ServedKind, PodPath),
+    /// `/apis/coordination.k8s.io`.
+    LeaseGroup,
+    /// `/apis/coordination.k8s.io/v1`: its resources.
+    LeaseResources,
     /// `/apis/networking.k8s.io`.
     NetworkingGroup,
     /// `/apis/networking.k8s.io/v1`: its resources.
@@ -94,9 +98,9 @@ pub(super) enum Route {
     DiscoveryResources,
     /// Events, of one namespace or of all.
     Events(Option<String>),
-    /// ConfigMaps, Secrets or NetworkPolicies, of one namespace or of all.
+    /// Objects of a kind that is looked up and in namespaces, or PersistentVolumes; of one namespace or of all.
     Objects(LookedUpKind, Option<String>),
-    /// One ConfigMap, Secret or NetworkPolicy.
+    /// One of them.
     Object(LookedUpKind, PodPath),
     /// PersistentVolumeClaims, of one namespace or of all.
     Claims(Option<String>),
@@ -136,8 +140,12 @@ pub(super) enum Route {
     SourceSync(String),
     /// All images.
     Images,
+    /// One image, by its digest.
+    Image(String),
     /// All pulls under way.
     Pulls,
+    /// One pull.
+    Pull(String),
     /// Pull an image.
     ImagePull,
     /// Import an archive.
@@ -204,6 +212,8 @@ impl Route {
             Self::Source(name) => (Self::Sources, Some(name)),
             Self::Namespace(path) => (Self::Namespaces, Some(path.name)),
             Self::Node(name) => (Self::Nodes, Some(name)),
+            Self::Image(name) => (Self::Images, Some(name)),
+            Self::Pull(name) => (Self::Pulls, Some(name)),
             other => (other, None),
         }
     }
@@ -234,14 +244,24 @@ impl Route {
             ["apis", "metrics.k8s.io", "v1beta1", rest @ ..] => Self::metrics(rest),
             ["apis", "discovery.k8s.io"] => Some(Self::DiscoveryGroup),
             ["apis", "discovery.k8s.io", "v1", rest @ ..] => Self::served(ServedKind::EndpointSlice, "endpointslices", rest),
+            ["apis", leases::GROUP] => Some(Self::LeaseGroup),
+            ["apis", leases::GROUP, "v1"] => Some(Self::LeaseResources),
+            ["apis", leases::GROUP, "v1", rest @ ..] => Self::objects(&[LookedUpKind::Lease], rest),
             ["apis", networking::GROUP] => Some(Self::NetworkingGroup),
-            ["apis", networking::GROUP, "v1", rest @ ..] => Self::network_policies(rest),
+            ["apis", networking::GROUP, "v1"] => Some(Self::NetworkingResources),
+            ["apis", networking::GROUP, "v1", rest @ ..] => {
+                Self::objects(&[LookedUpKind::NetworkPolicy, LookedUpKind::Ingress], rest)
+            }
             ["apis", group @ ("authorization.k8s.io" | "authentication.k8s.io"), version, plural] => {
                 let version = ["v1", "v1beta1"].into_iter().find(|known| known == version)?;
                 Review::named(group, plural).map(|review| Self::Review(review, version))
             }
             ["apis", group] => WorkloadGroup::named(group).map(Self::WorkloadGroup),
             ["apis", group, "v1"] => WorkloadGroup::named(group).map(Self::WorkloadResources),
+            ["apis", "apps", "v1", controller_revisions::PLURAL] => Some(Self::Objects(LookedUpKind::ControllerRevision, None)),
+            ["apis", "apps", "v1", "namespaces", _, controller_revisions::PLURAL, ..] => {
+                Self::objects(&[LookedUpKind::ControllerRevision], &segments[3..])
+            }
             ["apis", group, "v1", rest @ ..] => Self::workload(WorkloadGroup::named(group)?.as_str(), rest),
             _ => None,
         }
@@ -273,14 +293,14 @@ impl Route {
         }
     }
 
-    fn network_policies(segments: &[&str]) -> Option<Self> {
-        let kind = LookedUpKind::NetworkPolicy;
+    /// Objects of these kinds, which are in namespaces.
+    fn objects(kinds: &[LookedUpKind], segments: &[&str]) -> Option<Self> {
+        let named = |plural: &str| kinds.iter().copied().find(|kind| kind.plural() == plural);
         match *segments {
-            [] => Some(Self::NetworkingResources),
-            [networking::PLURAL] => Some(Self::Objects(kind, None)),
-            ["namespaces", namespace, networking::PLURAL] => Some(Self::Objects(kind, Some(namespace.to_owned()))),
-            ["namespaces", namespace, networking::PLURAL, name] => {
-                Some(Self::Object(kind, PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
+            [plural] => Some(Self::Objects(named(plural)?, None)),
+            ["namespaces", namespace, plural] => Some(Self::Objects(named(plural)?, Some(namespace.to_owned()))),
+            ["namespaces", namespace, plural, name] => {
+                Some(Self::Object(named(plural)?, PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
             }
             _ => None,
         }
@@ -299,19 +319,13 @@ impl Route {
             ["configmaps"] => Some(Self::Objects(LookedUpKind::ConfigMap, None)),
             ["secrets"] => Some(Self::Objects(LookedUpKind::Secret, None)),
             ["endpoints"] => Some(Self::Objects(LookedUpKind::Endpoints, None)),
+            ["persistentvolumes"] => Some(Self::Objects(LookedUpKind::PersistentVolume, None)),
+            ["persistentvolumes", name] => {
+                Some(Self::Object(LookedUpKind::PersistentVolume, PodPath { namespace: String::new(), name: name.to_owned() }))
+            }
             ["persistentvolumeclaims"] => Some(Self::Claims(None)),
-            ["namespaces", namespace, plural @ ("configmaps" | "secrets" | "endpoints"), ref rest @ ..] => {
-                let kind = match plural {
-                    "secrets" => LookedUpKind::Secret,
-                    "endpoints" => LookedUpKind::Endpoints,
-                    _ => LookedUpKind::ConfigMap,
-                };
-                let namespace = namespace.to_owned();
-                match *rest {
-                    [] => Some(Self::Objects(kind, Some(namespace))),
-                    [name] => Some(Self::Object(kind, PodPath { namespace, name: name.to_owned() })),
-                    _ => None,
-                }
+            ["namespaces", _, "configmaps" | "secrets" | "endpoints", ..] => {
+                Self::objects(&[LookedUpKind::ConfigMap, LookedUpKind::Secret, LookedUpKind::Endpoints], segments)
             }
             ["namespaces", namespace, "persistentvolumeclaims"] => Some(Self::Claims(Some(namespace.to_owned()))),
             ["namespaces", namespace, "persistentvolumeclaims", name] => {
@@ -384,6 +398,8 @@ impl Route {
             ["images", "import"] => Some(Self::ImageImport),
             ["images", "prune"] => Some(Self::ImagePrune),
             ["images", "pin"] => Some(Self::ImagePin),
+            ["images", name] => Some(Self::Image(name.to_owned())),
+            ["pulls", name] => Some(Self::Pull(name.to_owned())),
             _ => None,
         }
     }
@@ -446,7 +462,19 @@ mod tests {
                 "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies/web-edge",
                 Some(Route::Object(LookedUpKind::NetworkPolicy, web())),
             ),
-            ("/apis/networking.k8s.io/v1/ingresses", None),
+            ("/apis/networking.k8s.io/v1/ingresses", Some(Route::Objects(LookedUpKind::Ingress, None))),
+            ("/apis/networking.k8s.io/v1/ingressclasses", None),
+            (
+                "/apis/apps/v1/namespaces/default/controllerrevisions/web-edge",
+                Some(Route::Object(LookedUpKind::ControllerRevision, web())),
+            ),
+            ("/apis/apps/v1/controllerrevisions", Some(Route::Objects(LookedUpKind::ControllerRevision, None))),
+            ("/apis/coordination.k8s.io/v1", Some(Route::LeaseResources)),
+            ("/apis/coordination.k8s.io/v1/namespaces/default/leases/web-edge", Some(Route::Object(LookedUpKind::Lease, web()))),
+            ("/api/v1/persistentvolumes", Some(Route::Objects(LookedUpKind::PersistentVolume, None))),
+            ("/apis/podstead.dev/v1alpha1/images/sha256:ab", Some(Route::Image("sha256:ab".into()))),
+            ("/apis/podstead.dev/v1alpha1/images/pin", Some(Route::ImagePin)),
+            ("/apis/podstead.dev/v1alpha1/pulls/pull-1", Some(Route::Pull("pull-1".into()))),
             ("/apis/apps", Some(Route::WorkloadGroup(WorkloadGroup::Apps))),
             ("/apis/apps/v1", Some(Route::WorkloadResources(WorkloadGroup::Apps))),
             ("/apis/batch/v1/jobs", Some(Route::Workloads(WorkloadKind::Job, None))),

@@ -6,7 +6,16 @@ use hyper::Method;
 /// The failure for a path that is not served.
 pub(super) fn no_such_path(path: &str) -> ApiFailure {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-    let told = match segments.as_slice() {
+    let failure = ApiFailure::no_such_path(path);
+    match instead(&segments) {
+        Some(told) => ApiFailure { message: format!("{}: {told}", failure.message), ..failure },
+        None => failure,
+    }
+}
+
+/// The way of a single host to what a client wants of a path.
+fn instead(segments: &[&str]) -> Option<&'static str> {
+    Some(match segments {
         ["api", "v1", "namespaces", _, "pods", _, "ephemeralcontainers"] => {
             "this host does not add containers to a pod that runs: use kubectl exec, or kubectl debug --copy-to=NAME where a source is writable"
         }
@@ -27,10 +36,12 @@ pub(super) fn no_such_path(path: &str) -> ApiFailure {
         }
         ["apis", "apiextensions.k8s.io", ..] => "this host has no custom resources",
         ["apis", "rbac.authorization.k8s.io", ..] => "this host has no RBAC: api.roles in its configuration says who may do what",
-        _ => return ApiFailure::no_such_path(path),
-    };
-    let failure = ApiFailure::no_such_path(path);
-    ApiFailure { message: format!("{}: {told}", failure.message), ..failure }
+        ["apis", "scheduling.k8s.io", ..] => {
+            "this host does not schedule: of the priority classes, system-node-critical alone counts, and it need not be created"
+        }
+        ["apis", "certificates.k8s.io", ..] => "this host signs no certificates: podstead kubeconfig is how clients are let in",
+        _ => return None,
+    })
 }
 
 /// The failure for a method that is not allowed on a path.
@@ -44,7 +55,9 @@ pub(super) fn not_allowed(method: &Method, path: &str) -> ApiFailure {
             "pod {name:?} cannot be evicted: no other host could run it; kubectl delete replaces it, podstead stop stops it"
         ))
         .about("pods", name),
-        _ => ApiFailure::method_not_allowed(format!("method {method} is not allowed on {path}")),
+        segments => ApiFailure::method_not_allowed(
+            instead(segments).map_or_else(|| format!("method {method} is not allowed on {path}"), str::to_owned),
+        ),
     }
 }
 
@@ -64,6 +77,8 @@ mod tests {
             ("/api/v1/namespaces/a/resourcequotas", "resources.limits"),
             ("/api/v1/persistentvolumes", "podstead get pvc"),
             ("/apis/storage.k8s.io/v1/storageclasses", "podstead get pvc"),
+            ("/apis/scheduling.k8s.io/v1/priorityclasses", "system-node-critical"),
+            ("/apis/certificates.k8s.io/v1/certificatesigningrequests", "podstead kubeconfig"),
         ] {
             let failure = no_such_path(path);
             assert!(failure.code == 404 && failure.message.contains(expected), "{failure:?}");
@@ -72,6 +87,8 @@ mod tests {
         let evicted = not_allowed(&Method::POST, "/api/v1/namespaces/a/pods/b/eviction");
         assert!(evicted.code == 405 && evicted.message.contains("podstead stop"), "{evicted:?}");
         assert!(not_allowed(&Method::PATCH, "/api/v1/nodes/edge").message.contains("cordoned"));
+        let ingress = not_allowed(&Method::POST, "/apis/networking.k8s.io/v1/namespaces/a/ingresses");
+        assert!(ingress.code == 405 && ingress.message.contains("NodePort"), "{ingress:?}");
         assert_eq!(not_allowed(&Method::PUT, "/healthz").message, "method PUT is not allowed on /healthz");
     }
 }

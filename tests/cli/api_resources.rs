@@ -81,7 +81,7 @@ fn the_daemon_is_ready_when_every_source_has_delivered() {
 fn clients_discover_what_there_is() {
     let host = Host::start();
     assert_eq!(host.get("/api")["versions"], json!(["v1"]));
-    assert_eq!(host.get("/apis")["groups"][5]["preferredVersion"]["groupVersion"], "podstead.dev/v1alpha1");
+    assert_eq!(host.get("/apis")["groups"][6]["preferredVersion"]["groupVersion"], "podstead.dev/v1alpha1");
     let has = |list: &Value, name: &str| list["resources"].as_array().unwrap().iter().any(|resource| resource["name"] == name);
     let core = host.get("/api/v1");
     assert!(has(&core, "pods") && has(&core, "pods/log") && has(&core, "pods/exec") && has(&core, "events"));
@@ -94,7 +94,11 @@ fn clients_discover_what_there_is() {
 fn images_are_listed_pulled_imported_and_removed() {
     let host = Host::start();
     let images = "/apis/podstead.dev/v1alpha1/images";
-    assert_eq!(host.get(images)["items"][0]["references"], json!(["docker.io/library/nginx:1.27"]));
+    let nginx = host.get(images)["items"][0].clone();
+    assert_eq!(nginx["references"], json!(["docker.io/library/nginx:1.27"]));
+    let path = format!("{images}/{}", nginx["digest"].as_str().unwrap());
+    assert_eq!(host.get(&path)["digest"], nginx["digest"]);
+    assert_eq!(host.send(Method::GET, &format!("{images}/sha256:no"), "").0, 404);
     let archive = host.root.path().join("image.tar");
     let import = format!("{images}/import");
     let body = |path: &std::path::Path| json!({"path": path}).to_string();

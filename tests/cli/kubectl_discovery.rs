@@ -16,8 +16,10 @@ fn kubectl_discovers_all_kinds() {
             assert!(kinds.contains(kind), "{kind}: {kinds}");
         }
         assert!(kubectl.run(&["api-versions"]).contains("metrics.k8s.io/v1beta1"));
-        let all = kubectl.run(&["api-resources", "--categories=all", "-o", "name"]);
-        assert!(all.contains("deployments.apps") && !all.contains("configmaps"), "{all}");
+        if kubectl.minor() >= 27 {
+            let all = kubectl.run(&["api-resources", "--categories=all", "-o", "name"]);
+            assert!(all.contains("deployments.apps") && !all.contains("configmaps"), "{all}");
+        }
         assert_eq!(kubectl.run(&["get", "--raw", "/livez?verbose"]), "ok");
     }
 }
@@ -31,9 +33,47 @@ fn kubectl_explains_fields() {
             assert!(explained.replace("DeploymentSpec", "Object").contains(kind), "{field}: {explained}");
         }
         assert!(kubectl.run(&["explain", "pod.spec", "--recursive"]).contains("livenessProbe"));
+        let node_name = kubectl.run(&["explain", "pod.spec.nodeName"]);
+        assert!(
+            node_name.contains("Name of the host") && node_name.contains("On this host: only this host's name."),
+            "{node_name}"
+        );
+        let template = kubectl.run(&["explain", "deploy.spec.template.spec.nodeName"]);
+        // Folded at a width.
+        let words = template.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("no pod is made on a host with another name"), "{template}");
+        for kind in ["pods", "deploy", "cj", "svc", "netpol", "pvc", "nodes", "events", "leases", "sources", "images", "pulls"] {
+            let explained = kubectl.run(&["explain", kind]);
+            assert!(!explained.contains("<empty>") && !explained.contains("<no description>"), "{kind}: {explained}");
+        }
         let unknown = kubectl.output(&["explain", "pod.spec.hostNetwrok"]);
         assert!(text(&unknown.stderr).contains("does not exist"), "{}", text(&unknown.stderr));
     }
+}
+
+#[test]
+fn kubectl_describes_the_node_with_its_lease() {
+    let host = Host::start();
+    for kubectl in Kubectl::all(&host) {
+        let described = kubectl.run(&["describe", "node", "edge"]);
+        assert!(described.contains("HolderIdentity:  edge") && described.contains("RenewTime: "), "{described}");
+        assert_eq!(kubectl.run(&["get", "leases", "-A", "-o", "jsonpath={.items[*].spec.holderIdentity}"]), "edge");
+    }
+}
+
+#[test]
+fn kubectl_is_told_that_kinds_of_clusters_have_no_objects() {
+    let host = Host::start();
+    for kubectl in Kubectl::all(&host) {
+        for kind in ["pv", "ingress"] {
+            assert_eq!(kubectl.run(&["get", kind, "-o", "name"]), "");
+            let missing = text(&kubectl.output(&["get", kind, "x"]).stderr);
+            assert!(missing.contains("NotFound"), "{missing}");
+        }
+    }
+    let Some(kubectl) = Kubectl::find(&host) else { return };
+    let refused = text(&kubectl.output(&["create", "ingress", "x", "--rule=a.lan/*=web:80"]).stderr);
+    assert!(refused.contains("no ingress controller"), "{refused}");
 }
 
 #[test]

@@ -145,6 +145,8 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         | Route::WorkloadResources(_)
         | Route::DiscoveryGroup
         | Route::DiscoveryResources
+        | Route::LeaseGroup
+        | Route::LeaseResources
         | Route::NetworkingGroup
         | Route::NetworkingResources
         | Route::MetricsGroup
@@ -179,6 +181,7 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         Route::CronJobRun(path) => (OWN_GROUP, "cronjobs", "run", Place::Named(path)),
         Route::Events(namespace) => ("", "events", "", of(namespace.as_ref())),
         Route::Objects(kind, namespace) => (kind.group(), kind.plural(), "", of(namespace.as_ref())),
+        Route::Object(kind, path) if path.namespace.is_empty() => (kind.group(), kind.plural(), "", Place::Global(&path.name)),
         Route::Object(kind, path) => (kind.group(), kind.plural(), "", Place::Named(path)),
         Route::Served(kind, namespace) => (kind.group(), kind.plural(), "", of(namespace.as_ref())),
         Route::ServedObject(kind, path) => (kind.group(), kind.plural(), "", Place::Named(path)),
@@ -201,7 +204,9 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         Route::SourceResume(name) => (OWN_GROUP, "sources", "resume", Place::Global(name)),
         Route::SourceSync(name) => (OWN_GROUP, "sources", "sync", Place::Global(name)),
         Route::Images => (OWN_GROUP, "images", "", Place::All),
+        Route::Image(name) => (OWN_GROUP, "images", "", Place::Global(name)),
         Route::Pulls => (OWN_GROUP, "pulls", "", Place::All),
+        Route::Pull(name) => (OWN_GROUP, "pulls", "", Place::Global(name)),
         Route::ImagePull => (OWN_GROUP, "images", "pull", Place::All),
         Route::ImageImport => (OWN_GROUP, "images", "import", Place::All),
         Route::ImagePrune => (OWN_GROUP, "images", "prune", Place::All),

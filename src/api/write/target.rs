@@ -77,6 +77,21 @@ impl Target {
         Some(Self { kind, api_version, plural, namespace, name, part, route: route.clone() })
     }
 
+    /// The kind of a collection, also of one of all namespaces, and its namespace.
+    pub(super) fn of_collection(route: &Route, default_namespace: &str) -> Option<(&'static str, Option<String>)> {
+        let nowhere = || Some(String::new());
+        let (route, namespace) = match route.clone() {
+            Route::Pods(namespace) => (Route::Pods(nowhere()), namespace),
+            Route::Objects(kind, namespace) => (Route::Objects(kind, nowhere()), namespace),
+            Route::Claims(namespace) => (Route::Claims(nowhere()), namespace),
+            Route::Workloads(kind, namespace) => (Route::Workloads(kind, nowhere()), namespace),
+            Route::Served(kind, namespace) => (Route::Served(kind, nowhere()), namespace),
+            Route::Namespaces => (Route::Namespaces, Some(default_namespace.to_owned())),
+            _ => return None,
+        };
+        Self::of(&route, default_namespace).map(|target| (target.kind, namespace))
+    }
+
     /// Reports whether the object is in no namespace.
     pub(super) fn is_global(&self) -> bool {
         self.kind == NAMESPACE
@@ -113,7 +128,8 @@ const fn listed(kind: LookedUpKind) -> Option<(&'static str, &'static str)> {
         LookedUpKind::Secret => Some(("Secret", "v1")),
         LookedUpKind::NetworkPolicy => Some((networking::KIND, networking::API_VERSION)),
         LookedUpKind::Endpoints | LookedUpKind::Claim | LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull => None,
-        LookedUpKind::Namespace | LookedUpKind::Node => None,
+        LookedUpKind::Namespace | LookedUpKind::Node | LookedUpKind::Lease | LookedUpKind::ControllerRevision => None,
+        LookedUpKind::PersistentVolume | LookedUpKind::Ingress => None,
     }
 }
 
