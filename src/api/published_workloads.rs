@@ -1,6 +1,7 @@
 //! Workloads as they were published: a journal for each kind.
 
 use super::key::{ORIGIN_ANNOTATION, PodKey, REVISION_ANNOTATION, SOURCE_ANNOTATION};
+use super::templates;
 use bytes::Bytes;
 use podstead_expand::{ShownSchedule, ShownWorkload};
 use podstead_manifest::ObjectKey;
@@ -85,10 +86,11 @@ fn key_of(key: &ObjectKey) -> PodKey {
     PodKey { namespace: key.namespace.clone(), name: key.name.clone() }
 }
 
-/// The object with its version and where it is managed.
+/// The object with its version and where it is managed, and with the defaults of its template.
 fn encode(shown: &ShownWorkload, version: u64) -> Bytes {
     let ShownWorkload { key: _, source, revision, origin, object, schedule } = shown;
     let mut object = object.clone();
+    templates::fill_in(&mut object);
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("resourceVersion".into(), json!(version.to_string()));
         let mut annotations = match metadata.remove("annotations") {

@@ -247,7 +247,13 @@ fn created_objects_are_the_same_files() {
 #[test]
 fn job_of_cron_job_is_created() {
     let Some(kubectl) = Kubectl::start("") else { return };
-    kubectl.run(&["create", "cronjob", "nightly", "--image=localhost/busybox:1", "--schedule=0 0 1 1 *", "--", "true"], "");
+    let told =
+        kubectl.run(&["create", "cronjob", "nightly", "--image=localhost/busybox:1", "--schedule=0 0 1 1 *", "--", "true"], "");
+    assert_eq!(told, "cronjob.batch/nightly created\n");
+    // The template repeats the name of the CronJob, as kubectl has it.
+    assert!(kubectl.file("nightly.cronjob.yaml").contains("jobTemplate:\n    metadata:\n      name: nightly"));
+    let complaints = kubectl.run(&["get", "events", "--field-selector=reason=FailedValidation", "-o", "name"], "");
+    assert!(!complaints.contains("event/"), "{complaints}");
     let told = kubectl.run(&["create", "job", "now", "--from=cronjob/nightly"], "");
     assert!(told.contains("stays when its CronJob goes") && told.contains("job.batch/now created"), "{told}");
     kubectl.run(&["create", "job", "other", "--image=localhost/busybox:1", "--", "echo", "other"], "");
@@ -261,6 +267,133 @@ fn job_of_cron_job_is_created() {
     kubectl.run(&["replace", "-f", "-"], &changed);
     let file = kubectl.file("other.job.yaml");
     assert!(file.contains("backoffLimit: 5") && !file.contains("selector"), "{file}");
+}
+
+#[test]
+fn applied_objects_that_are_left_out_are_pruned() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    let map =
+        |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, labels: {{app: x}}}}\ndata: {{k: v}}\n");
+    let both = format!("{}---\n{}", map("one"), map("two"));
+    kubectl.run(&["create", "configmap", "other"], "");
+    for program in every_kubectl() {
+        let minor = kubectl.minor_version(&program);
+        let apply = |more: &[&str], manifest: &str| {
+            let output = kubectl.output_of(&program, &[&["apply", "-f", "-"], more].concat(), manifest);
+            assert!(output.status.success(), "{} {more:?}: {}", program.display(), text(&output.stderr));
+            text(&output.stdout)
+        };
+        // Without a list, kubectl asks for all kinds that it prunes; 1.20 asks for versions that are gone from clusters, too.
+        let without = [&["--prune", "-l", "app=x"][..]];
+        let with: [&[&str]; 1] = match minor {
+            ..26 => [&["--prune", "-l", "app=x", "--prune-whitelist=core/v1/ConfigMap"]],
+            _ => [&["--prune", "-l", "app=x", "--prune-allowlist=core/v1/ConfigMap"]],
+        };
+        for options in with.iter().chain(without.iter().filter(|_| minor >= 27)) {
+            apply(&[], &both);
+            assert!(kubectl.has_file("two.configmap.yaml"));
+            let told = apply(options, &map("one"));
+            assert!(told.contains("configmap/two pruned"), "{} {options:?}: {told}", program.display());
+            assert_eq!(kubectl.names_of("configmap"), ["one", "other"]);
+        }
+    }
+}
+
+#[test]
+fn workload_is_shown_with_the_defaults_of_its_template() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    kubectl.run(&["create", "deployment", "web", "--image=localhost/busybox:1", "--replicas=0", "--port=80"], "");
+    let file = kubectl.file("web.deployment.yaml");
+    let described = kubectl.run(&["describe", "deployment", "web"], "");
+    assert!(described.contains("80/TCP"), "{described}");
+    // What clients send back with defaults is the same object, and an edit brings none of them into the file.
+    let shown = kubectl.run(&["get", "deployment", "web", "-o", "yaml"], "");
+    assert!(shown.contains("terminationMessagePolicy: File"), "{shown}");
+    kubectl.run(&["replace", "-f", "-"], &shown);
+    assert_eq!(kubectl.file("web.deployment.yaml"), file);
+    kubectl.run(&["replace", "-f", "-"], &shown.replace("busybox:1", "busybox:2"));
+    assert_eq!(kubectl.file("web.deployment.yaml"), file.replace("busybox:1", "busybox:2"));
+    let test = r#"[{"op": "test", "path": "/spec/template/spec/restartPolicy", "value": "Always"}, {"op": "replace", "path": "/spec/template/spec/terminationGracePeriodSeconds", "value": 1}]"#;
+    kubectl.run(&["patch", "deployment", "web", "--type=json", "-p", test], "");
+    let patched = kubectl.file("web.deployment.yaml");
+    assert!(patched.contains("terminationGracePeriodSeconds: 1\n") && !patched.contains("restartPolicy"), "{patched}");
+    kubectl.run(&["rollout", "undo", "deployment/web"], "");
+    let undone = kubectl.file("web.deployment.yaml");
+    assert!(undone.contains("busybox:2") && !undone.contains("terminationMessage"), "{undone}");
+}
+
+#[test]
+fn stateful_and_daemon_sets_go_back_to_a_revision() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    let set = |kind: &str, name: &str, more: &str, image: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: {name}}}\nspec:\n  {more}selector: {{matchLabels: {{app: {name}}}}}\n  \
+             template:\n    metadata: {{labels: {{app: {name}}}}}\n    spec:\n      terminationGracePeriodSeconds: 1\n      containers: \
+             [{{name: main, image: 'localhost/busybox:{image}', command: [sleep, '1000000']}}]\n"
+        )
+    };
+    let sets = [("StatefulSet", "st", "replicas: 0\n  serviceName: st\n  "), ("DaemonSet", "da", "")];
+    for (kind, name, more) in sets {
+        kubectl.apply(&set(kind, name, more, "1"));
+        kubectl.apply(&set(kind, name, more, "2"));
+        let object = format!("{}/{name}", kind.to_lowercase());
+        for program in every_kubectl() {
+            let run = |arguments: &[&str]| {
+                let output = kubectl.output_of(&program, arguments, "");
+                assert!(output.status.success(), "{} {arguments:?}: {}", program.display(), text(&output.stderr));
+                text(&output.stdout)
+            };
+            eventually("two revisions", || {
+                let history = run(&["rollout", "history", &object]);
+                if history.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).count() == 2 {
+                    Ok(())
+                } else {
+                    Err(history)
+                }
+            });
+            let newest = run(&[
+                "get",
+                "controllerrevisions",
+                "--sort-by=.revision",
+                "-l",
+                &format!("app={name}"),
+                "-o",
+                "jsonpath={.items[-1:].revision}",
+            ]);
+            let earlier = (newest.parse::<u64>().unwrap() - 1).to_string();
+            let file = kubectl.file(&format!("{name}.{}.yaml", kind.to_lowercase()));
+            let (here, there) = if file.contains("busybox:2") { ("busybox:2", "busybox:1") } else { ("busybox:1", "busybox:2") };
+            let detail = run(&["rollout", "history", &object, &format!("--revision={earlier}")]);
+            assert!(detail.contains(there), "{}: {detail}", program.display());
+            run(&["rollout", "undo", &object]);
+            assert_eq!(
+                kubectl.file(&format!("{name}.{}.yaml", kind.to_lowercase())),
+                file.replace(here, there),
+                "{}",
+                program.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn difference_is_that_of_the_manifests() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    kubectl.run(&["apply", "--validate=false", "-f", "-"], &pod("web", "one"));
+    // The status does not change any more.
+    kubectl.run(&["wait", "--for=condition=Ready", "pod/web", "--timeout=60s"], "");
+    for program in every_kubectl() {
+        let same = kubectl.output_of(&program, &["diff", "-f", "-"], &pod("web", "one"));
+        assert!(same.status.success() && same.stdout.is_empty(), "{}: {same:?}", program.display());
+        let other = kubectl.output_of(&program, &["diff", "-f", "-"], &pod("web", "two"));
+        let told = text(&other.stdout);
+        assert_eq!(other.status.code(), Some(1), "{other:?}");
+        let changed: Vec<&str> = told
+            .lines()
+            .filter(|line| line.starts_with(['+', '-']) && !line.starts_with("+++") && !line.starts_with("---"))
+            .collect();
+        assert!(changed.len() == 2 && changed[1].contains("echo two"), "{}: {told}", program.display());
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Answers to writes: objects as reads show them.
 
-use super::plan::{Outcome, Planned};
+use super::applied::LAST_APPLIED;
+use super::plan::{Outcome, Planned, cleaned};
 use super::target::{Part, Target};
 use crate::Backend;
 use crate::failure::ApiFailure;
@@ -53,10 +54,10 @@ pub(super) fn planned(planned: &Planned, target: &Target, name: &str, shown: Opt
     }
     let object = match shown {
         // With status, versions and all else that the change leaves as it is.
-        Some(shown) => carried(shown, &planned.before, &planned.after),
+        Some(shown) => carried(shown, &as_written(&planned.before), &as_written(&planned.after)),
         None => planned.after.clone(),
     };
-    respond_with(planned, without_secrets(object, target))
+    respond_with(planned, with_record(without_secrets(object, target), planned))
 }
 
 /// The answer when the source has accepted the change.
@@ -78,7 +79,7 @@ pub(super) async fn written(backend: &Backend, planned: &Planned, target: &Targe
         return respond_with(planned, scale);
     }
     let object = object.unwrap_or_else(|| planned.after.clone());
-    respond_with(planned, without_secrets(object, target))
+    respond_with(planned, with_record(without_secrets(object, target), planned))
 }
 
 /// Reports whether an object as read has the labels, annotations and spec that were written.
@@ -110,6 +111,25 @@ fn respond_with(planned: &Planned, object: Value) -> Answer {
         }
     }
     Ok(response)
+}
+
+/// The object as people write it. Labels and annotations are there, so that those which this host adds stay.
+fn as_written(object: &Value) -> Value {
+    let (mut object, _) = cleaned(object.clone());
+    for field in ["annotations", "labels"] {
+        if !object["metadata"][field].is_object() {
+            object["metadata"][field] = json!({});
+        }
+    }
+    object
+}
+
+/// The object with what was last applied, as reads show it: kubectl compares answers with reads.
+fn with_record(mut object: Value, planned: &Planned) -> Value {
+    if let Some(last_applied) = &planned.record.last_applied {
+        object["metadata"]["annotations"][LAST_APPLIED] = json!(last_applied);
+    }
+    object
 }
 
 /// No answer has the data of a Secret.

@@ -2,9 +2,10 @@
 //!
 //! Of a Secret only the names of its keys are kept.
 
-use super::target::Target;
+use super::target::{Part, Target};
 use crate::Backend;
 use crate::failure::ApiFailure;
+use crate::published::SOURCE_ANNOTATION;
 use crate::respond::{self, Answer, Body};
 use crate::route::Route;
 use http_body_util::BodyExt as _;
@@ -102,26 +103,72 @@ pub(super) fn store(backend: &Backend, source: &SourceId, key: &ObjectKey, recor
     done.map_err(|error| ApiFailure::internal(format!("write {}: {error}; nothing is changed", path.display())))
 }
 
-/// The record of the object that a route reads, where it is one of the writable source.
-pub(crate) fn applied(backend: &Backend, route: &Route) -> Option<(SourceId, Record)> {
-    let writable = backend.writable.borrow().clone()?;
-    let target = Target::of(route, writable.check.namespace()).filter(|target| super::target::Part::Whole == target.part)?;
-    let source = writable.source.clone();
-    let record = load(backend, &source, &target.key(target.name.as_deref()?))?;
-    Some((source, record))
+/// Texts of the annotation for what a route reads: by namespace and name; the namespace of what is in none is that of the source.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    source: SourceId,
+    namespace: String,
+    texts: BTreeMap<(String, String), String>,
 }
 
-/// The answer to a read, with the annotation.
-pub(crate) async fn with_applied(answer: Response<Body>, applied: Option<(SourceId, Record)>) -> Answer {
-    let Some((source, Record { last_applied: Some(last_applied), keys: _, managers: _ })) = applied else { return Ok(answer) };
+/// What was applied of the objects that a route reads, where they are of the writable source; `None` where nothing was.
+pub(crate) fn applied(backend: &Backend, route: &Route) -> Option<Applied> {
+    let writable = backend.writable.borrow().clone()?;
+    let (source, namespace) = (writable.source.clone(), writable.check.namespace().to_owned());
+    let text = |key: &ObjectKey| {
+        let text = load(backend, &source, key)?.last_applied?;
+        Some(((key.namespace.clone(), key.name.clone()), text))
+    };
+    let texts: BTreeMap<_, _> = match Target::of(route, &namespace) {
+        Some(target) if target.part != Part::Whole => return None,
+        Some(Target { name: Some(name), kind, namespace, .. }) => {
+            text(&ObjectKey { kind: kind.to_owned(), namespace, name }).into_iter().collect()
+        }
+        Some(_) | None => {
+            let (kind, within) = Target::of_collection(route, &namespace)?;
+            let keys = recorded(backend, &source, kind).into_iter();
+            keys.filter(|key| within.as_ref().is_none_or(|within| *within == key.namespace)).filter_map(|key| text(&key)).collect()
+        }
+    };
+    (!texts.is_empty()).then_some(Applied { source, namespace, texts })
+}
+
+/// Objects of a kind that have records. No name of an object has the sign between the parts of the name of a file.
+fn recorded(backend: &Backend, source: &SourceId, kind: &str) -> Vec<ObjectKey> {
+    let entries = fs::read_dir(backend.paths.source_objects(source)).into_iter().flatten().flatten();
+    let key = |name: &str| {
+        let (namespace, name) = name.strip_suffix(".json")?.strip_prefix(kind)?.strip_prefix('_')?.split_once('_')?;
+        Some(ObjectKey { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+    };
+    entries.filter_map(|entry| key(entry.file_name().to_str()?)).collect()
+}
+
+/// The answer to a read, with the annotation: `kubectl apply --prune` looks for it in lists.
+pub(crate) async fn with_applied(answer: Response<Body>, applied: Option<Applied>) -> Answer {
+    let Some(applied) = applied else { return Ok(answer) };
     let (parts, body) = answer.into_parts();
     // The bytes are in memory: this cannot fail.
     let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let Ok(mut object) = serde_json::from_slice::<Value>(&bytes) else {
+    let Ok(mut answer) = serde_json::from_slice::<Value>(&bytes) else {
         return Ok(Response::from_parts(parts, respond::whole(bytes)));
     };
-    if object["metadata"]["annotations"][crate::published::SOURCE_ANNOTATION] == source.as_str() {
-        object["metadata"]["annotations"][LAST_APPLIED] = json!(last_applied);
+    match answer.get_mut("items").and_then(Value::as_array_mut) {
+        Some(items) => items.iter_mut().for_each(|item| applied.annotate(item)),
+        None => applied.annotate(&mut answer),
     }
-    Ok(Response::from_parts(parts, respond::whole(object.to_string())))
+    Ok(Response::from_parts(parts, respond::whole(answer.to_string())))
+}
+
+impl Applied {
+    fn annotate(&self, object: &mut Value) {
+        let metadata = &mut object["metadata"];
+        if metadata["annotations"][SOURCE_ANNOTATION] != self.source.as_str() {
+            return;
+        }
+        let text = |field: &str| metadata[field].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        let namespace = text("namespace").unwrap_or_else(|| self.namespace.clone());
+        if let Some(text) = self.texts.get(&(namespace, text("name").unwrap_or_default())) {
+            metadata["annotations"][LAST_APPLIED] = json!(text);
+        }
+    }
 }

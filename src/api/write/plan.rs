@@ -8,6 +8,7 @@ use super::request::{Change, Options, Validation};
 use super::target::{Part, Target};
 use crate::delete_options::DeleteOptions;
 use crate::failure::{ApiFailure, Cause};
+use crate::templates;
 use podstead_manifest::change::{
     Conflict, Located, Owners, PatchError, applied, carried, conflicts, drop_unknown_fields, patched, released, removed, replaced,
 };
@@ -520,7 +521,7 @@ fn validated(
 }
 
 /// The object without what only a server writes, and the configuration that was applied last.
-fn cleaned(mut object: Value) -> (Value, Option<String>) {
+pub(super) fn cleaned(mut object: Value) -> (Value, Option<String>) {
     let mut applied = None;
     if let Some(object) = object.as_object_mut() {
         object.remove("status");
@@ -642,6 +643,9 @@ fn value_of(accepted: &Accepted, target: &Target) -> Value {
         AcceptedObject::Network(object) => object.to_json(),
     };
     let mut value = value.unwrap_or_default();
+    if matches!(accepted.object, AcceptedObject::Workload(_)) {
+        templates::fill_in(&mut value);
+    }
     value["apiVersion"] = json!(target.api_version);
     value["kind"] = json!(target.kind);
     if !target.is_global() {
