@@ -37,6 +37,10 @@ enum Wanted {
     Images,
     /// Claims.
     Claims,
+    /// Pods with a colon, whose files are copied.
+    PodsForCopy,
+    /// Namespaces in use.
+    Namespaces,
     /// Other objects, after this text.
     Listed(String, ObjectType),
     /// Workloads of a kind, alone.
@@ -72,6 +76,11 @@ fn wanted(words: &[&str]) -> Option<Wanted> {
         let pod = plain.get(1).filter(|_| takes_pod.contains(&plain[0]))?;
         return Some(Wanted::Containers((*pod).to_owned()));
     }
+    match before.last().copied() {
+        Some("-n" | "--namespace") => return Some(Wanted::Namespaces),
+        Some("--for") => return after_for(last),
+        Some(_) | None => {}
+    }
     if last.starts_with('-') || before.last().is_some_and(|word| word.starts_with('-') && takes_value(word)) {
         return None;
     }
@@ -90,14 +99,22 @@ fn wanted(words: &[&str]) -> Option<Wanted> {
             Some(ObjectType::Workload(kind)) => Some(Wanted::Workloads(kind)),
             Some(found) => Some(Wanted::Listed(String::new(), found)),
             None if matches!(*kind, "sources" | "source") => Some(Wanted::Sources),
+            None if matches!(*kind, "images" | "image") => Some(Wanted::Images),
             None => None,
         },
+        ["cp", ..] => Some(Wanted::PodsForCopy),
         ["history" | "diff" | "rollback" | "suspend" | "resume"] | ["sync", ..] => Some(Wanted::Sources),
-        ["image", "rm", ..] => Some(Wanted::Images),
+        ["image", "rm" | "pin" | "unpin", ..] => Some(Wanted::Images),
         ["volume", "prune" | "export", ..] => Some(Wanted::Claims),
         ["job", "run"] => Some(Wanted::Workloads(WorkloadKind::CronJob)),
         _ => None,
     }
+}
+
+/// Behind `--for`: a pod, or `TYPE/NAME`. **Pure**.
+fn after_for(last: &str) -> Option<Wanted> {
+    let Some((kind, _)) = last.split_once('/') else { return Some(Wanted::Pods) };
+    ObjectType::named(kind).map(|found| Wanted::Listed(format!("{kind}/"), found))
 }
 
 /// Options before which names would be wrong.
@@ -146,6 +163,8 @@ async fn names(client: &Client, wanted: &Wanted) -> Result<Vec<String>, ClientEr
             let images = client.get::<ServedList>(Target::new(OWN, &["images"])).await?.items;
             images.iter().map(|image| metadata(image, "name").to_owned()).collect()
         }
+        Wanted::PodsForCopy => list(client, None).await?.iter().map(|pod| format!("{}:", name_of(pod))).collect(),
+        Wanted::Namespaces => of(client.get::<ServedList>(ObjectType::Namespace.collection(None)).await?.items),
         Wanted::Claims => of(client.get::<ServedList>(collection("persistentvolumeclaims", None)).await?.items),
         Wanted::Listed(before, object_type) => {
             let names = of(client.get::<ServedList>(object_type.collection(None)).await?.items);
@@ -182,7 +201,15 @@ mod tests {
         assert_eq!(of("podstead describe netpol "), Some(Wanted::Listed(String::new(), ObjectType::NetworkPolicy)));
         assert_eq!(of("podstead logs svc/w"), Some(Wanted::Listed("svc/".to_owned(), ObjectType::Service)));
         assert_eq!(of("podstead logs deploy/w"), Some(Wanted::Objects("deploy".to_owned(), WorkloadKind::Deployment)));
-        for line in ["podstead logs --", "podstead logs -n ", "podstead exec web l", "podstead validate ", "podstead "] {
+        for line in ["podstead logs -n d", "podstead get deploy --namespace "] {
+            assert_eq!(of(line), Some(Wanted::Namespaces), "{line}");
+        }
+        assert_eq!(of("podstead get events --for w"), Some(Wanted::Pods));
+        let services = Wanted::Listed("svc/".to_owned(), ObjectType::Service);
+        assert_eq!(of("podstead get events --for svc/"), Some(services));
+        assert_eq!(of("podstead cp w"), Some(Wanted::PodsForCopy));
+        assert_eq!((of("podstead image pin l"), of("podstead get images l")), (Some(Wanted::Images), Some(Wanted::Images)));
+        for line in ["podstead logs --", "podstead exec web l", "podstead validate ", "podstead "] {
             assert_eq!(of(line), None, "{line}");
         }
     }

@@ -23,6 +23,12 @@ pub(crate) struct ClaimsArgs {
     name: Option<String>,
     #[command(flatten)]
     namespaces: NamespaceArgs,
+    /// Only objects with these labels, e.g. app=web,tier!=cache
+    #[arg(short = 'l', long, value_name = "LABELS")]
+    selector: Option<String>,
+    /// Only objects with these fields, e.g. metadata.name=data
+    #[arg(long, value_name = "FIELDS")]
+    field_selector: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
     /// After listing, watch for changes; sizes are measured when listing
@@ -83,11 +89,18 @@ pub(crate) async fn run(args: &ClaimsArgs, client: &Client, color: bool) -> anyh
     let namespace = args.namespaces.namespace.as_deref().or(named.map(|_| "default"));
     let place = |name| Target::new("/api/v1/namespaces", &[namespace.unwrap_or_default(), PLURAL, name]);
     let named = named.map(|name| (name, place(name).with_flag("measure", true)));
-    let wanted = Wanted { collection: collection(PLURAL, namespace), named, watch: args.watch };
+    let collection = collection(PLURAL, namespace).with_some("labelSelector", args.selector.as_ref());
+    let collection = collection.with_some("fieldSelector", args.field_selector.as_ref().filter(|_| args.name.is_none()));
+    let wanted = Wanted { collection, named, watch: args.watch };
     // The version first: a change while sizes are measured is told by the watch.
     let mut listed = wanted.list(client).await?;
     if args.name.is_none() {
-        listed.items = ask(client, namespace).await?.into_iter().map(|claim| claim.0).collect();
+        let measured = ask(client, namespace).await?.into_iter().map(|claim| claim.0);
+        let is_selected = |claim: &Value| {
+            let identity = |claim: &Value| [claim["metadata"]["namespace"].clone(), claim["metadata"]["name"].clone()];
+            listed.items.iter().any(|selected| identity(selected) == identity(claim))
+        };
+        listed.items = measured.filter(is_selected).collect();
     }
     let is_wide = args.output.output.is_wide();
     let mut headings = vec!["NAMESPACE", "NAME", "STATUS", "CAPACITY", "USED", "USED BY", "AGE"];

@@ -28,6 +28,9 @@ pub(crate) struct EventsArgs {
     /// Only events of this type
     #[arg(long, value_name = "TYPE", value_parser = ["Normal", "Warning"])]
     r#type: Option<String>,
+    /// Only events with these fields, e.g. reason=BackOff
+    #[arg(long, value_name = "FIELDS")]
+    field_selector: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
     /// After listing, watch for new events
@@ -44,11 +47,13 @@ pub(super) async fn run(args: &EventsArgs, client: &Client, color: bool) -> anyh
         fields.push(format!("involvedObject.kind={kind},involvedObject.name={name}"));
     }
     fields.extend(args.r#type.iter().map(|kind| format!("type={kind}")));
+    fields.extend(args.field_selector.clone());
     let target = || collection("events", namespace.as_deref()).with("fieldSelector", &fields.join(","));
     let list: ServedList = client.get(target()).await?;
     let mut items = list.items;
     // The newest last, where a terminal shows it.
     items.sort_by_cached_key(last_seen);
+    args.output.sort(&mut items, |event| event)?;
     let mut headings = vec!["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"];
     if args.namespace.all_namespaces {
         headings.insert(0, "NAMESPACE");

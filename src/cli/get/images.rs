@@ -6,6 +6,7 @@ use crate::output::{ObjectWriter, OutputFormat, say_nothing_found};
 use crate::pods::ServedListMetadata;
 use crate::table::{Cell, Table};
 use crate::watch::{WatchEvent, watch};
+use anyhow::bail;
 use clap::Args;
 use jiff::Timestamp;
 use podstead_api::show::{age_since, human_size, short_digest};
@@ -19,6 +20,8 @@ use std::process::ExitCode;
 /// Arguments.
 #[derive(Debug, Args)]
 pub(crate) struct ImagesArgs {
+    /// Only this image, by a name or the beginning of its digest
+    name: Option<String>,
     #[command(flatten)]
     output: OutputArgs,
     /// After listing, watch for changes
@@ -55,7 +58,15 @@ struct ServedImageMetadata {
 
 pub(crate) async fn run(args: &ImagesArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
     let target = || Target::new(OWN, &["images"]);
-    let ServedImages { items, usage, metadata } = client.get(target()).await?;
+    let ServedImages { mut items, usage, metadata } = client.get(target()).await?;
+    let is_wanted = |image: &Value| args.name.as_deref().is_none_or(|name| is_called(image, name));
+    items.retain(is_wanted);
+    if let Some(name) = &args.name
+        && items.is_empty()
+    {
+        bail!("images {name:?} not found");
+    }
+    args.output.sort(&mut items, |image| image)?;
     let table = Table::new(vec!["IMAGE", "DIGEST", "SIZE", "UNIQUE", "PINNED", "AGE"], color);
     let table = if args.output.no_headers { table.without_headings() } else { table };
     let mut printer = Printer { format: &args.output.output, writer: args.output.writer(), table };
@@ -63,8 +74,8 @@ pub(crate) async fn run(args: &ImagesArgs, client: &Client, color: bool) -> anyh
         say_nothing_found(None)?;
         return Ok(ExitCode::SUCCESS);
     }
-    printer.print(items, false)?;
-    if args.output.output.is_table() {
+    printer.print(items, args.name.is_some())?;
+    if args.output.output.is_table() && args.name.is_none() {
         // Beside the table, for whoever counts its lines. A closed stderr is not an error.
         writeln!(io::stderr(), "{}", total(&usage)).ok();
     }
@@ -72,11 +83,22 @@ pub(crate) async fn run(args: &ImagesArgs, client: &Client, color: bool) -> anyh
         let mut events = watch(client, target(), &metadata.resource_version).await?;
         loop {
             match events.next().await? {
-                WatchEvent::Changed(object) | WatchEvent::Deleted(object) => printer.print(vec![object], true)?,
+                WatchEvent::Changed(object) | WatchEvent::Deleted(object) if is_wanted(&object) => {
+                    printer.print(vec![object], true)?;
+                }
+                WatchEvent::Changed(_) | WatchEvent::Deleted(_) => {}
             }
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reports whether an image has this name, or a digest that begins so.
+fn is_called(image: &Value, name: &str) -> bool {
+    let digest = image["digest"].as_str().unwrap_or_default();
+    let bare = digest.split_once(':').map_or(digest, |(_, digits)| digits);
+    let is_name = image["references"].as_array().into_iter().flatten().any(|reference| reference == name);
+    is_name || name.len() >= 6 && (digest.starts_with(name) || bare.starts_with(name))
 }
 
 struct Printer<'a> {

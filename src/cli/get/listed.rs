@@ -25,6 +25,9 @@ pub(super) struct ListOptions {
     /// Only objects with these fields, e.g. metadata.name=web
     #[arg(long, value_name = "FIELDS")]
     field_selector: Option<String>,
+    /// Add a column with the labels
+    #[arg(long)]
+    show_labels: bool,
     #[command(flatten)]
     output: OutputArgs,
     /// After listing, watch for changes; for one type
@@ -213,9 +216,13 @@ async fn print_tables(options: &ListOptions, asked: &[Asked], client: &Client, c
     let NamespaceArgs { namespace, all_namespaces } = &options.namespace;
     let mut tables = Vec::new();
     for asked in asked {
-        let mut table: ServedTable = client.get(target(options, asked).in_columns()).await?;
+        // An order may be by any field.
+        let whole = options.output.is_sorted().then_some("Object");
+        let target = target(options, asked).with_some("includeObject", whole);
+        let mut table: ServedTable = client.get(target.in_columns()).await?;
         let kept = keep(&mut table.rows, asked, namespace.as_deref(), |row| row.name());
         explained(kept, asked, namespace.as_deref(), client).await?;
+        options.output.sort(&mut table.rows, |row| row.object())?;
         tables.push((asked, table));
     }
     let namespaced = tables.iter().filter(|(asked, _)| asked.object_type.is_namespaced());
@@ -224,6 +231,7 @@ async fn print_tables(options: &ListOptions, asked: &[Asked], client: &Client, c
         wide: options.output.output.is_wide(),
         with_namespace: *all_namespaces || namespace.is_none() && is_elsewhere,
         prefix: None,
+        labels: options.show_labels,
         headings: !options.output.no_headers,
         color,
     };
@@ -285,6 +293,7 @@ async fn print_objects(options: &ListOptions, asked: &[Asked], client: &Client) 
         let mut list: ServedList = client.get(target(options, asked)).await?;
         let kept = keep(&mut list.items, asked, namespace, |item| metadata(item, "name"));
         explained(kept, asked, namespace, client).await?;
+        options.output.sort(&mut list.items, |item| item)?;
         version = list.metadata.resource_version;
         all.push((asked.object_type, list.items));
     }

@@ -8,6 +8,7 @@ mod output_args;
 mod pods;
 mod rows;
 mod server_table;
+mod sort;
 mod sources;
 
 pub(super) use claims::{ClaimsArgs, ServedClaim, ask as ask_claims, run as list_claims};

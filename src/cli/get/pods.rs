@@ -26,6 +26,9 @@ pub(crate) struct PodsArgs {
     /// Only pods with these fields, e.g. status.phase=Running
     #[arg(long, value_name = "FIELDS")]
     field_selector: Option<String>,
+    /// Add a column with the labels
+    #[arg(long)]
+    show_labels: bool,
     #[command(flatten)]
     output: OutputArgs,
     /// After listing, watch for changes
@@ -48,7 +51,9 @@ pub(super) async fn run(args: &PodsArgs, client: &Client, color: bool) -> anyhow
         target.with_some("labelSelector", args.selector.as_ref()).with_some("fieldSelector", fields.as_ref())
     };
     let list: ServedList = client.get(target()).await?;
-    let pods: Vec<ServedPod> = list.items.into_iter().map(ServedPod::parse).collect::<Result<_, ClientError>>()?;
+    let mut items = list.items;
+    args.output.sort(&mut items, |pod| pod)?;
+    let pods: Vec<ServedPod> = items.into_iter().map(ServedPod::parse).collect::<Result<_, ClientError>>()?;
     let mut printer = PodPrinter::new(args, &pods, color);
     printer.print(&pods)?;
     if args.watch {
@@ -68,6 +73,7 @@ pub(super) async fn run(args: &PodsArgs, client: &Client, color: bool) -> anyhow
 struct PodPrinter {
     format: OutputFormat,
     with_namespace: bool,
+    show_labels: bool,
     single: bool,
     table: Table,
     writer: ObjectWriter,
@@ -85,11 +91,15 @@ impl PodPrinter {
         if args.output.output.is_wide() {
             headings.extend(["IP", "NODE", "SOURCE", "IMAGE"]);
         }
+        if args.show_labels {
+            headings.push("LABELS");
+        }
         let table = Table::new(headings, color);
         let table = if args.output.no_headers { table.without_headings() } else { table };
         Self {
             format: args.output.output.clone(),
             with_namespace,
+            show_labels: args.show_labels,
             single: args.name.is_some(),
             table,
             writer: args.output.writer(),
@@ -139,8 +149,17 @@ impl PodPrinter {
             cells.push(source_of(pod).into());
             cells.push(images.join(",").into());
         }
+        if self.show_labels {
+            cells.push(labels_column(pod.metadata.labels.iter().flatten()).into());
+        }
         cells
     }
+}
+
+/// `app=web,tier=front`, or `<none>`.
+pub(super) fn labels_column<'a>(labels: impl Iterator<Item = (&'a String, &'a String)>) -> String {
+    let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={value}")).collect();
+    if labels.is_empty() { "<none>".to_owned() } else { labels.join(",") }
 }
 
 /// Green as it should be, yellow on the way, red when something has to be done.

@@ -80,6 +80,7 @@ pub(super) struct RowPrinter<R> {
     is_table: bool,
     table: Table,
     writer: ObjectWriter,
+    output: OutputArgs,
 }
 
 impl<R: Rows> RowPrinter<R> {
@@ -87,17 +88,18 @@ impl<R: Rows> RowPrinter<R> {
     pub(super) fn new(rows: R, headings: Vec<&str>, output: &OutputArgs, color: bool) -> Self {
         let table = Table::new(headings, color);
         let table = if output.no_headers { table.without_headings() } else { table };
-        Self { rows, is_table: output.output.is_table(), table, writer: output.writer() }
+        Self { rows, is_table: output.output.is_table(), table, writer: output.writer(), output: output.clone() }
     }
 
     /// Prints what was listed, and changes if they are wanted; then it ends with an error only.
     pub(super) async fn run(
         mut self,
         wanted: &Wanted<'_>,
-        listed: Listed,
+        mut listed: Listed,
         namespace: Option<&str>,
         client: &Client,
     ) -> anyhow::Result<ExitCode> {
+        self.output.sort(&mut listed.items, |item| item)?;
         if listed.items.is_empty() && self.is_table && !wanted.watch {
             say_nothing_found(namespace)?;
             return Ok(ExitCode::SUCCESS);

@@ -1,9 +1,11 @@
 //! Tables in the columns that the daemon sends, as kubectl prints them.
 
+use super::pods::labels_column;
 use crate::client::ClientError;
 use crate::table::{Cell, Table};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// A `Table` as served.
@@ -52,6 +54,17 @@ impl ServedRow {
     pub(super) fn name(&self) -> &str {
         self.object["metadata"]["name"].as_str().unwrap_or_default()
     }
+
+    /// What there is of the object.
+    pub(super) const fn object(&self) -> &Value {
+        &self.object
+    }
+
+    fn labels(&self) -> String {
+        let labels: BTreeMap<String, String> =
+            serde_json::from_value(self.object["metadata"]["labels"].clone()).unwrap_or_default();
+        labels_column(labels.iter())
+    }
 }
 
 /// Columns to print, and their form.
@@ -63,6 +76,8 @@ pub(super) struct Columns {
     pub(super) with_namespace: bool,
     /// Before the name, with a slash: the type, where several types are listed.
     pub(super) prefix: Option<String>,
+    /// With a column LABELS.
+    pub(super) labels: bool,
     /// With headings.
     pub(super) headings: bool,
     /// In colour.
@@ -84,7 +99,8 @@ impl Printer {
         let shown: Vec<usize> = all.filter(|(_, column)| columns.wide || column.priority == 0).map(|(index, _)| index).collect();
         let namespace = columns.with_namespace.then(|| "NAMESPACE".to_owned());
         let headings = shown.iter().map(|index| served.column_definitions[*index].name.to_uppercase());
-        let table = Table::new(namespace.into_iter().chain(headings).collect(), columns.color);
+        let labels = columns.labels.then(|| "LABELS".to_owned());
+        let table = Table::new(namespace.into_iter().chain(headings).chain(labels).collect(), columns.color);
         let table = if columns.headings { table } else { table.without_headings() };
         Self { columns, shown, table }
     }
@@ -109,7 +125,8 @@ impl Printer {
                 Some(_) | None => text.into(),
             }
         });
-        namespace.into_iter().chain(cells).collect()
+        let labels = self.columns.labels.then(|| row.labels().into());
+        namespace.into_iter().chain(cells).chain(labels).collect()
     }
 }
 
@@ -124,7 +141,9 @@ mod tests {
             "columnDefinitions": [
                 {"name": "Name", "priority": 0}, {"name": "Up-to-date", "priority": 0}, {"name": "Images", "priority": 1},
             ],
-            "rows": [{"cells": ["web", 3, "nginx\u{1b}[2J"], "object": {"metadata": {"name": "web", "namespace": "shop"}}}],
+            "rows": [{"cells": ["web", 3, "nginx\u{1b}[2J"], "object": {
+                "metadata": {"name": "web", "namespace": "shop", "labels": {"app": "web", "tier": "a"}},
+            }}],
         }));
         let served = served.unwrap();
         let mut out = Vec::new();
@@ -134,8 +153,10 @@ mod tests {
 
     #[test]
     fn columns_are_chosen_as_kubectl_does() {
-        let plain = Columns { wide: false, with_namespace: false, prefix: None, headings: true, color: false };
+        let plain = Columns { wide: false, with_namespace: false, prefix: None, labels: false, headings: true, color: false };
         assert_eq!(printed(plain.clone()), "NAME   UP-TO-DATE\nweb    3\n");
+        let labels = Columns { labels: true, ..plain.clone() };
+        assert_eq!(printed(labels), "NAME   UP-TO-DATE   LABELS\nweb    3            app=web,tier=a\n");
         let all = Columns { wide: true, with_namespace: true, prefix: Some("deployment.apps".into()), ..plain };
         let expected = "NAMESPACE   NAME                  UP-TO-DATE   IMAGES\n\
                         shop        deployment.apps/web   3            nginx [2J\n";

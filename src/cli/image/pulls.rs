@@ -39,7 +39,8 @@ struct ListMetadata {
 
 pub(super) async fn run(args: &PullsArgs, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
     let target = || Target::new(OWN, &["pulls"]);
-    let ServedPulls { items, metadata } = client.get(target()).await?;
+    let ServedPulls { mut items, metadata } = client.get(target()).await?;
+    args.output.sort(&mut items, |pull| pull)?;
     let mut printer = Printer::new(args, color);
     if items.is_empty() && !args.watch && printer.is_table {
         say_nothing_found(None)?;
