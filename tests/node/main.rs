@@ -27,6 +27,7 @@ mod housekeeping;
 mod identity;
 mod image_volumes;
 mod kubectl_reads;
+mod kubectl_requests;
 mod kubectl_writes;
 mod lifecycle;
 mod many_pods;
