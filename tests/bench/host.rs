@@ -11,6 +11,7 @@
 )]
 
 mod bundle;
+mod door;
 mod figures;
 mod git;
 mod idle;
@@ -30,7 +31,7 @@ fn main() {
         println!("0 passed, 0 failed");
         return;
     }
-    let parts: [(&str, fn()); 9] = [
+    let parts: [(&str, fn()); 10] = [
         ("rename", latency::rename_to_running),
         ("lifecycle", latency::create_start_delete),
         ("memory", memory::daemon_and_shims),
@@ -40,6 +41,7 @@ fn main() {
         ("network", network::of_pods),
         ("services", services::of_pods),
         ("workloads", workloads::replicas_of_one_deployment),
+        ("door", door::memory_and_watches),
     ];
     // `make bench PARTS=idle` runs one of them.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
