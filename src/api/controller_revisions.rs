@@ -7,11 +7,6 @@ use super::templates;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// The plural, as in paths.
-pub(super) const PLURAL: &str = "controllerrevisions";
-/// The plural with the group, as messages have it.
-pub(super) const QUALIFIED: &str = "controllerrevisions.apps";
-
 /// Columns of ControllerRevisions.
 pub(super) const COLUMNS: &[Column] = &[
     Column::name(),

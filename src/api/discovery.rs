@@ -1,9 +1,10 @@
 //! Discovery: which groups and resources there are, for kubectl and client libraries.
 
+use super::kinds::CONTROLLER_REVISIONS;
 use super::resource::WorkloadResource;
 use super::respond::{self, Answer};
 use super::route::{METRICS_GROUP, OWN_GROUP, OWN_VERSION, WorkloadGroup};
-use super::{controller_revisions, leases, networking};
+use super::{leases, networking};
 use hyper::{HeaderMap, header};
 use podstead_expand::CONTROLLER_REVISION;
 use serde_json::{Value, json};
@@ -36,8 +37,7 @@ fn workloads(group: &str) -> Vec<Value> {
         }
     }
     if group == "apps" {
-        let plural = controller_revisions::PLURAL;
-        resources.push(resource(plural, "controllerrevision", CONTROLLER_REVISION, true, READ, &[]));
+        resources.push(resource(CONTROLLER_REVISIONS, "controllerrevision", CONTROLLER_REVISION, true, READ, &[]));
     }
     resources
 }

@@ -1,10 +1,13 @@
 //! Kinds and commands that paths name. **Pure**.
 
 use super::route::OWN_GROUP;
-use super::{controller_revisions, leases, networking};
+use super::{leases, networking};
 use podstead_manifest::schema::{Struct, table};
 use podstead_pod::objects::ObjectKind;
 use std::time::Duration;
+
+/// The plural of ControllerRevision, as in paths.
+pub(super) const CONTROLLER_REVISIONS: &str = "controllerrevisions";
 
 /// A kind that is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +82,7 @@ impl LookedUpKind {
         match self {
             Self::NetworkPolicy => networking::QUALIFIED,
             Self::Lease => leases::QUALIFIED,
-            Self::ControllerRevision => controller_revisions::QUALIFIED,
+            Self::ControllerRevision => "controllerrevisions.apps",
             Self::Ingress => networking::INGRESSES_QUALIFIED,
             Self::ConfigMap
             | Self::Secret
@@ -108,7 +111,7 @@ impl LookedUpKind {
             Self::Namespace => "namespaces",
             Self::Node => "nodes",
             Self::Lease => leases::PLURAL,
-            Self::ControllerRevision => controller_revisions::PLURAL,
+            Self::ControllerRevision => CONTROLLER_REVISIONS,
             Self::PersistentVolume => "persistentvolumes",
             Self::Ingress => networking::INGRESSES,
         }

@@ -1,8 +1,8 @@
 //! From a path to what it asks for. **Pure**.
 
-use super::kinds::{LookedUpKind, Page, PodOrder, Review, ServedKind};
+use super::kinds::{CONTROLLER_REVISIONS, LookedUpKind, Page, PodOrder, Review, ServedKind};
 use super::resource::WorkloadResource;
-use super::{controller_revisions, leases, networking};
+use super::{leases, networking};
 use podstead_workload::object::WorkloadKind;
 
 /// Resource that a path refers to.
@@ -258,8 +258,8 @@ impl Route {
             }
             ["apis", group] => WorkloadGroup::named(group).map(Self::WorkloadGroup),
             ["apis", group, "v1"] => WorkloadGroup::named(group).map(Self::WorkloadResources),
-            ["apis", "apps", "v1", controller_revisions::PLURAL] => Some(Self::Objects(LookedUpKind::ControllerRevision, None)),
-            ["apis", "apps", "v1", "namespaces", _, controller_revisions::PLURAL, ..] => {
+            ["apis", "apps", "v1", CONTROLLER_REVISIONS] => Some(Self::Objects(LookedUpKind::ControllerRevision, None)),
+            ["apis", "apps", "v1", "namespaces", _, CONTROLLER_REVISIONS, ..] => {
                 Self::objects(&[LookedUpKind::ControllerRevision], &segments[3..])
             }
             ["apis", group, "v1", rest @ ..] => Self::workload(WorkloadGroup::named(group)?.as_str(), rest),

@@ -772,15 +772,6 @@ impl Expander {
     }
 }
 
-impl Unit {
-    fn live(&self) -> Option<&Live> {
-        match self {
-            Unit::Wanted(live) => Some(live),
-            Unit::Withdrawn => None,
-        }
-    }
-}
-
 /// The place of a workload in the order in which names are given (W9).
 fn rank_of(key: &ObjectKey) -> (WorkloadKind, ObjectKey) {
     (WorkloadKind::named(&key.kind).unwrap_or(WorkloadKind::CronJob), key.clone())

@@ -38,6 +38,16 @@ pub(super) enum Unit {
     Withdrawn,
 }
 
+impl Unit {
+    /// What there is of a workload that a source has.
+    pub(super) fn live(&self) -> Option<&Live> {
+        match self {
+            Self::Wanted(live) => Some(live),
+            Self::Withdrawn => None,
+        }
+    }
+}
+
 /// A workload that is wanted, and the last decision.
 #[derive(Debug)]
 pub(super) struct Live {
