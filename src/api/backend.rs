@@ -16,7 +16,7 @@ use podstead_settings::{ConfigStanding, HookStanding};
 use podstead_status::UpstreamStatus;
 use podstead_store::SourceControl;
 use podstead_sys::layout::Paths;
-use podstead_telemetry::EventLog;
+use podstead_telemetry::{EventLog, Traces};
 use podstead_volume::ClaimStore;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -30,6 +30,8 @@ pub struct Backend {
     pub published: Arc<Published>,
     /// Events.
     pub events: Arc<EventLog>,
+    /// Times of starts and changes of pods.
+    pub traces: Traces,
     /// For exec, attach, portforward and log files.
     pub runtime: Arc<dyn Runtime>,
     /// Images.

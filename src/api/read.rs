@@ -12,7 +12,8 @@ use super::services::Served;
 use super::table::IncludeObject;
 use super::workloads::Workloads;
 use super::{
-    Backend, claims, collection, discovery, images, log, metrics, openapi, own, page, respond, revisions, unserved, workloads,
+    Backend, claims, collection, discovery, images, log, metrics, openapi, own, page, respond, revisions, trace, unserved,
+    workloads,
 };
 use hyper::Method;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Qu
         Route::Node(name) => get_global(backend, looked_up(LookedUpKind::Node), name, form).await,
         Route::Pods(namespace) => list_or_watch(backend, pods, namespace, query, form).await,
         Route::Pod(pod) => collection::get(&*pods, &*pods.find(&pod)?, form, (backend.now)()),
+        Route::PodTrace(pod) => trace::trace(backend, &pods, &pod),
         Route::PodLog(pod) => log::log(backend, &*pods.find(&pod)?, query).await,
         Route::Workloads(kind, namespace) => list_or_watch(backend, workloads(kind), namespace, query, form).await,
         Route::Workload(kind, path) => {

@@ -62,6 +62,8 @@ pub(super) enum Route {
     Pod(PodPath),
     /// Stop, start or restart a pod.
     PodCommand(PodOrder, PodPath),
+    /// Traces of a pod.
+    PodTrace(PodPath),
     /// `log` of a pod.
     PodLog(PodPath),
     /// `exec` of a pod.
@@ -387,7 +389,10 @@ impl Route {
             }
             ["namespaces", namespace, "pods", name, order] => {
                 let pod = PodPath { namespace: namespace.to_owned(), name: name.to_owned() };
-                PodOrder::named(order).map(|order| Self::PodCommand(order, pod))
+                match order {
+                    "trace" => Some(Self::PodTrace(pod)),
+                    order => PodOrder::named(order).map(|order| Self::PodCommand(order, pod)),
+                }
             }
             ["namespaces", namespace, "cronjobs", name, "run"] => {
                 Some(Self::CronJobRun(PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
@@ -491,6 +496,7 @@ mod tests {
             ("/api/v1/deployments", None),
             ("/apis/podstead.dev/v1alpha1/namespaces/default/cronjobs/web-edge/run", Some(Route::CronJobRun(web()))),
             ("/apis/podstead.dev/v1alpha1/namespaces/default/pods/web-edge/stop", Some(Route::PodCommand(PodOrder::Stop, web()))),
+            ("/apis/podstead.dev/v1alpha1/namespaces/default/pods/web-edge/trace", Some(Route::PodTrace(web()))),
             ("/apis/podstead.dev/v1alpha1/namespaces/default/pods/web-edge/kill", None),
             ("/apis/autoscaling/v1", None),
             ("/", None),

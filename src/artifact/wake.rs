@@ -6,7 +6,8 @@
 use super::{CommitSummary, SourceReport};
 use jiff::Timestamp;
 use podstead_pod::{Revision, SourceId};
-use std::collections::BTreeMap;
+use podstead_sys::tick::Tick;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 
@@ -64,13 +65,31 @@ pub struct LookTimes {
     pub contact: Option<Timestamp>,
 }
 
+/// Revisions whose reading times are kept.
+const READINGS: usize = 4;
+
+/// Times at which a revision was read from its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadTimes {
+    /// First sign of the change; `None` for a source that polls.
+    pub noticed: Option<Tick>,
+    /// Beginning of the look that read it.
+    pub began: Tick,
+    /// End of that look.
+    pub ended: Tick,
+}
+
 /// [`LookTimes`] that the source writes and everybody reads.
 #[derive(Clone, Debug, Default)]
-pub struct Looks(Arc<Mutex<LookTimes>>, Arc<Mutex<Option<CommitSummary>>>);
+pub struct Looks {
+    times: Arc<Mutex<LookTimes>>,
+    change: Arc<Mutex<Option<CommitSummary>>>,
+    readings: Arc<Mutex<VecDeque<(Revision, ReadTimes)>>>,
+}
 
 impl Looks {
     fn lock(&self) -> MutexGuard<'_, LookTimes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets the time of the next look; `None` while the source looks.
@@ -80,12 +99,21 @@ impl Looks {
 
     /// Takes the description of the change that this host itself made to the place since the last call.
     pub fn take_change(&self) -> Option<CommitSummary> {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.change.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Records that the place was read successfully.
     pub fn record_contact(&self, at: Timestamp) {
         self.lock().contact = Some(at);
+    }
+
+    /// Records the reading of a revision that is reported next.
+    pub fn record_reading(&self, revision: &Revision, times: ReadTimes) {
+        let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        if readings.len() >= READINGS {
+            readings.pop_front();
+        }
+        readings.push_back((revision.clone(), times));
     }
 }
 
@@ -109,9 +137,15 @@ impl Waker {
         *self.looks.lock()
     }
 
+    /// The times at which the source last read a revision, if that is not long ago.
+    pub fn reading(&self, revision: &Revision) -> Option<ReadTimes> {
+        let readings = self.looks.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        readings.iter().rev().find(|(read, _)| read == revision).map(|(_, times)| *times)
+    }
+
     /// Describes the change that was just made to the place, for the history of the source. `None` takes it back.
     pub fn describe_change(&self, change: Option<CommitSummary>) {
-        *self.looks.1.lock().unwrap_or_else(PoisonError::into_inner) = change;
+        *self.looks.change.lock().unwrap_or_else(PoisonError::into_inner) = change;
     }
 
     /// Requests a poll without waiting for it.
@@ -275,6 +309,17 @@ mod tests {
         wishes.gather(Some(first));
         let nothing = tokio::time::timeout(std::time::Duration::ZERO, wishes.next()).await;
         assert!(nothing.is_err(), "one look took them all");
+    }
+
+    #[test]
+    fn readings_of_last_revisions_are_kept() {
+        let (waker, wishes) = Waker::new();
+        for number in 0..6 {
+            let times = ReadTimes { noticed: None, began: Tick::from_nanos(number), ended: Tick::from_nanos(number + 1) };
+            wishes.looks().record_reading(&Revision(number.to_string()), times);
+        }
+        assert_eq!(waker.reading(&Revision("1".into())), None);
+        assert_eq!(waker.reading(&Revision("5".into())).unwrap().began, Tick::from_nanos(5));
     }
 
     #[tokio::test]

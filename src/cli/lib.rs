@@ -50,6 +50,7 @@ mod suspend;
 mod sync;
 mod table;
 mod top;
+mod trace;
 mod tree;
 mod trouble;
 mod unserved;
@@ -92,6 +93,8 @@ enum Command {
     Describe(describe::DescribeArgs),
     /// Show CPU and memory usage
     Top(top::TopArgs),
+    /// Show the steps of the last start or change of a pod, and how long each took
+    Trace(trace::TraceArgs),
     /// Show the logs of a container
     Logs(logs::LogsArgs),
     /// Run a command in a container
@@ -183,6 +186,7 @@ pub fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args, &context),
         Command::Get(args) => get::run(&args, &context),
         Command::Describe(args) => describe::run(&args, &context),
+        Command::Trace(args) => trace::run(&args, &context),
         Command::Logs(args) => logs::run(&args, &context),
         Command::Exec(args) => session::exec::run(&args, &context),
         Command::Attach(args) => session::attach::run(&args, &context),

@@ -1,7 +1,8 @@
 //! Records on disk: what a later daemon knows about sandboxes and containers when nothing else is left. JSON, versioned.
 //!
 //! The shim writes container records: durably before a container's program is executed and before its exit is told, atomically in
-//! between. The client writes sandbox records, and rewrites container records only when the shim is dead.
+//! between. Those of a container that is restarted after every exit are always written atomically only, as that of a sandbox, which does not outlive a
+//! boot. The client writes sandbox records, and rewrites container records only when the shim is dead.
 
 use crate::{ContainerStatus, SandboxStatus};
 use podstead_sys::atomic_file;

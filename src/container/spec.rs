@@ -157,6 +157,9 @@ pub struct ContainerSpec {
     pub stop_signal: i32,
     /// Seconds between that signal and SIGKILL, as known at start; used when the daemon knows no better.
     pub grace_secs: u64,
+    /// It runs again after every exit. Its record need not survive a power cut then: the pod starts anew after one, whatever became of the run.
+    #[serde(default)]
+    pub always_restarts: bool,
     /// Settings for its shim to stop it when the host shuts down and no daemon is there.
     #[serde(default)]
     pub shutdown: ShutdownTurn,

@@ -96,6 +96,14 @@ impl ExitPolicy {
 }
 
 impl ExitPolicy {
+    /// Returns true if it runs again after every exit, alone: nothing depends on how its last run ended.
+    pub fn always_restarts(&self) -> bool {
+        match (self.kind, self.policy) {
+            (ContainerKind::Sidecar, _) | (ContainerKind::Main, RestartPolicy::Always) => self.rules.is_empty(),
+            (ContainerKind::Main, RestartPolicy::OnFailure | RestartPolicy::Never) | (ContainerKind::Init, _) => false,
+        }
+    }
+
     /// Returns true if it is restarted after a failed probe stopped it, regardless of its exit code.
     pub fn restarts_when_stopped(&self) -> bool {
         match (self.kind, self.policy) {

@@ -5,8 +5,10 @@ use super::poller::{ClientKey, ContainerKey, ExecKey};
 use super::streams::Streams;
 use jiff::Timestamp;
 use podstead_container::protocol::LogLimits;
+use podstead_container::record::Durability;
 use podstead_container::{ContainerSpec, ContainerState, ContainerStatus, ShutdownTurn};
 use podstead_pod::ContainerId;
+use podstead_sys::tick::Tick;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -32,12 +34,18 @@ pub(super) struct Container {
     pub(super) stopping: Stopping,
     /// Default grace period of its stop.
     pub(super) grace: Duration,
+    /// Protection that its records need.
+    pub(super) durability: Durability,
     /// Clients that see its output.
     pub(super) attached: Vec<ClientKey>,
     /// The last record could not be written: when it is tried again.
     pub(super) record_due: Option<Instant>,
     /// The status to report until the record of its exit is written.
     pub(super) told: Option<ContainerStatus>,
+    /// When its program was executed, as soon as that is known.
+    pub(super) executed: Option<Tick>,
+    /// When its first output was read.
+    pub(super) first_output: Option<Tick>,
     /// Requests to kill it that are answered when its end is told.
     pub(super) kills: Vec<(ClientKey, u64)>,
 }
@@ -149,9 +157,15 @@ impl Container {
             shutdown: spec.shutdown.clone(),
             stopping: Stopping::NotYet,
             grace: Duration::from_secs(spec.grace_secs),
+            durability: match spec.always_restarts {
+                true => Durability::ProcessDeath,
+                false => Durability::PowerCut,
+            },
             attached: Vec::new(),
             record_due: None,
             told: None,
+            executed: None,
+            first_output: None,
             kills: Vec::new(),
         }
     }

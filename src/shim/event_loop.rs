@@ -10,7 +10,7 @@ use super::shared_pid::SharedPidInit;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::signalfd::SignalFd;
 use podstead_container::cgroup::Cgroups;
-use podstead_container::protocol::{Answer, Refusal, ShimConfig, ShimEvent, ShimHello, ToClient};
+use podstead_container::protocol::{Answer, FrameKind, Refusal, ShimConfig, ShimEvent, ShimHello, StepTime, StepTimes, ToClient};
 use podstead_pod::ContainerId;
 use podstead_sys::layout::Paths;
 use std::collections::{BTreeMap, BTreeSet};
@@ -213,15 +213,27 @@ impl PodShim {
     /// Tells all subscribers.
     pub(super) fn announce(&mut self, event: ShimEvent) {
         let message = ToClient::Event(Box::new(event));
-        let subscribers: Vec<ClientKey> = self
-            .clients
-            .iter()
-            .filter(|(_, client)| matches!(client.role, Role::Requests { subscribed: true }))
-            .map(|(key, _)| *key)
-            .collect();
-        for key in subscribers {
+        for key in self.subscribers() {
             self.send(key, &message);
         }
+    }
+
+    /// Tells all subscribers how long steps of a start took.
+    pub(super) fn tell_times(&mut self, key: ContainerKey, steps: Vec<StepTime>) {
+        let Some(container) = self.containers.get(&key) else { return };
+        let times = StepTimes { container: container.status.name.clone(), steps };
+        let Ok(payload) = serde_json::to_vec(&times) else { return };
+        for key in self.subscribers() {
+            let client = self.clients.get_mut(&key);
+            if client.is_some_and(|client| client.send_frame(FrameKind::Times, &payload, &self.poller) == ReadEnd::Closed) {
+                self.drop_client(key);
+            }
+        }
+    }
+
+    fn subscribers(&self) -> Vec<ClientKey> {
+        let subscribed = |client: &Client| matches!(client.role, Role::Requests { subscribed: true });
+        self.clients.iter().filter(|(_, client)| subscribed(client)).map(|(key, _)| *key).collect()
     }
 
     pub(super) fn container_by_id(&self, id: &ContainerId) -> Option<ContainerKey> {

@@ -4,8 +4,10 @@ use super::poller::{ClientKey, ContainerKey, ExecKey, JobKey, Poller, Source, To
 use super::streams::FarEnds;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::epoll::EpollFlags;
+use podstead_container::protocol::StepTime;
 use podstead_container::protocol::frame::{self, FrameDecoder, FrameKind};
 use podstead_sys::self_exec::OWN_BINARY;
+use podstead_sys::tick::Tick;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -25,7 +27,10 @@ pub(super) enum HelperMessage {
         pid: u32,
     },
     /// The program has been executed. The last message.
-    Started,
+    Started {
+        /// Times of the helper's steps.
+        times: Vec<StepTime>,
+    },
     /// It could not be done. The last message.
     Failed {
         /// The stage.
@@ -85,6 +90,10 @@ pub(super) struct HelperJob {
     pub(super) reply_to: (ClientKey, u64),
     /// Killed if it is not done by then.
     pub(super) deadline: Instant,
+    /// When its start began.
+    pub(super) began: Tick,
+    /// When the record of intent was on disk; until then, when its writing began.
+    pub(super) recorded: Tick,
     /// Conditions that the program still waits for.
     awaits: Awaits,
     /// The helper itself has ended.
@@ -100,6 +109,7 @@ impl HelperJob {
     /// Starts a helper.
     pub(super) fn spawn(key: JobKey, order: HelperOrder<'_>, poller: &mut Poller) -> io::Result<Self> {
         let HelperOrder { purpose, arguments, far_ends, inherited, reply_to, deadline } = order;
+        let began = Tick::now();
         let (near, far) = UnixStream::pair()?;
         near.set_nonblocking(true)?;
         // Only this thread starts processes: none inherits these descriptors meanwhile.
@@ -135,6 +145,8 @@ impl HelperJob {
             pid: child.id(),
             reply_to,
             deadline,
+            began,
+            recorded: Tick::now(),
             awaits: Awaits { process: true, intent: matches!(purpose, Purpose::Start(_)) },
             has_exited: false,
             socket: near,
@@ -153,6 +165,7 @@ impl HelperJob {
     /// That a container is to run outlives a power cut.
     pub(super) fn intent_is_recorded(&mut self) {
         self.awaits.intent = false;
+        self.recorded = Tick::now();
         self.permit();
     }
 

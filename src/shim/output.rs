@@ -7,7 +7,9 @@ use super::poller::{ClientKey, ContainerKey, ExecKey, StreamOwner};
 use super::streams::Reading;
 use jiff::Timestamp;
 use podstead_container::protocol::frame::FrameKind;
+use podstead_container::protocol::{ShimStep, StepTime};
 use podstead_sys::self_exec::OWN_BINARY;
+use podstead_sys::tick::Tick;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -45,6 +47,10 @@ impl PodShim {
         let reading = container.streams.read(stream, &mut self.scratch, &mut self.poller);
         match reading {
             Reading::Bytes(count) => {
+                let is_first = container.first_output.is_none();
+                if is_first {
+                    container.first_output = Some(Tick::now());
+                }
                 container.log_output(stream, &self.scratch[..count], Timestamp::now(), &mut self.batch);
                 self.uncompressed.extend(container.log.take_uncompressed());
                 let attached = container.attached.clone();
@@ -52,11 +58,23 @@ impl PodShim {
                 if !attached.is_empty() {
                     self.show(&attached, stream, count);
                 }
+                if is_first {
+                    self.tell_first_output(key);
+                }
             }
             Reading::Ended => container.end_output(stream, Timestamp::now()),
             Reading::Nothing => {}
         }
         reading
+    }
+
+    /// Tells when the first output came, as soon as it is known when the program was executed.
+    pub(super) fn tell_first_output(&mut self, key: ContainerKey) {
+        let Some(container) = self.containers.get(&key) else { return };
+        if let (Some(executed), Some(first)) = (container.executed, container.first_output) {
+            // It may have been read before the helper told of the execution.
+            self.tell_times(key, vec![StepTime::new(ShimStep::FirstOutput, executed.min(first), first)]);
+        }
     }
 
     /// Has rotated log files compressed, unless that is going on already.

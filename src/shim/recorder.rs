@@ -1,7 +1,8 @@
 //! Records are written beside the loop, one after the other: a slow disk delays no output.
 //!
 //! Each write is a thread of its own that ends with it, so that an idle shim has one thread. The order in which writes were asked for is
-//! kept, and what depends on one ([`Then`]) is done when it is on disk: nothing is told before it is recorded.
+//! kept, and what depends on one ([`Then`]) is done when it is on disk: nothing is told before it is recorded. The records of a container that is
+//! restarted after every exit wait for no disk: after a power cut its pod starts anew, whatever they said.
 
 use super::container::Ending;
 use super::event_loop::{PodShim, complain};
@@ -52,6 +53,7 @@ struct Write {
     /// `None` takes the record away.
     record: Option<ContainerRecord>,
     path: PathBuf,
+    durability: Durability,
     then: Then,
 }
 
@@ -97,13 +99,13 @@ impl Recorder {
         if self.running.is_some() {
             return None;
         }
-        let Write { container, record, path, then } = self.waiting.pop_front()?;
+        let Write { container, record, path, durability, then } = self.waiting.pop_front()?;
         let ended = Arc::clone(&self.ended);
         let job = Arc::new((record, path));
         let in_thread = Arc::clone(&job);
         let spawned = Builder::new().name("record".into()).stack_size(STACK).spawn(move || {
             let (record, path) = &*in_thread;
-            let result = put(record.as_ref(), path);
+            let result = put(record.as_ref(), path, durability);
             // A counter that is full has been told.
             let _told = ended.write(1);
             result
@@ -113,7 +115,7 @@ impl Recorder {
                 self.running = Some(Running { thread, container, then });
                 None
             }
-            Err(_) => Some((container, then, put(job.0.as_ref(), &job.1))),
+            Err(_) => Some((container, then, put(job.0.as_ref(), &job.1, durability))),
         }
     }
 
@@ -133,8 +135,8 @@ impl PodShim {
         let Some(container) = self.containers.get_mut(&key) else { return };
         container.record_due = None;
         let path = self.paths.container_record(&self.config.spec.uid, container.id());
-        let record = ContainerRecord::new(container.status.clone());
-        self.recorder.waiting.push_back(Write { container: key, record: Some(record), path, then });
+        let (record, durability) = (Some(ContainerRecord::new(container.status.clone())), container.durability);
+        self.recorder.waiting.push_back(Write { container: key, record, path, durability, then });
         self.write_records();
     }
 
@@ -143,7 +145,8 @@ impl PodShim {
         let Some(container) = self.containers.get_mut(&key) else { return };
         container.record_due = None;
         let path = self.paths.container_record(&self.config.spec.uid, container.id());
-        self.recorder.waiting.push_back(Write { container: key, record: None, path, then: Then::Forget { reply } });
+        let then = Then::Forget { reply };
+        self.recorder.waiting.push_back(Write { container: key, record: None, path, durability: container.durability, then });
         self.write_records();
     }
 
@@ -236,10 +239,10 @@ impl PodShim {
     }
 }
 
-/// Durably writes a record, or takes it away.
-fn put(record: Option<&ContainerRecord>, path: &Path) -> Result<(), RecordError> {
+/// Writes a record with this durability, or durably takes it away.
+fn put(record: Option<&ContainerRecord>, path: &Path, durability: Durability) -> Result<(), RecordError> {
     match record {
-        Some(record) => write(record, path, Durability::PowerCut),
+        Some(record) => write(record, path, durability),
         None => remove_durable(path).map_err(|source| RecordError::Write { path: path.to_owned(), source }),
     }
 }

@@ -230,7 +230,7 @@ impl PodShim {
                     streams.resize(columns, rows);
                 }
             }
-            FrameKind::Message | FrameKind::Stdout | FrameKind::Stderr | FrameKind::Exit => {}
+            FrameKind::Message | FrameKind::Stdout | FrameKind::Stderr | FrameKind::Exit | FrameKind::Times => {}
         }
     }
 

@@ -9,11 +9,12 @@ use super::poller::{ClientKey, ContainerKey, ExecKey, JobKey, StreamOwner};
 use super::recorder::{Reply, Then};
 use super::streams::{self, NearEnds, Streams};
 use jiff::Timestamp;
-use podstead_container::protocol::{Answer, Refusal, ShimEvent, ShimEventKind};
+use podstead_container::protocol::{Answer, Refusal, ShimEvent, ShimEventKind, ShimStep, StepTime};
 use podstead_container::{ContainerSpec, ContainerState, ExecSpec};
 use podstead_pod::ContainerId;
 use podstead_sys::atomic_file::write_atomic;
 use podstead_sys::remove_tree::remove_tree;
+use podstead_sys::tick::Tick;
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
 use std::os::fd::AsRawFd;
@@ -138,7 +139,10 @@ impl PodShim {
         while let Some(message) = self.jobs.get_mut(&key).and_then(HelperJob::next_message) {
             match message {
                 HelperMessage::Created { pid } => self.process_created(key, pid),
-                HelperMessage::Started => self.finish_job(key, Ok(())),
+                HelperMessage::Started { times } => {
+                    self.tell_start_times(key, times);
+                    self.finish_job(key, Ok(()));
+                }
                 HelperMessage::Failed { stage, reason } => self.finish_job(key, Err((stage, reason))),
             }
         }
@@ -147,6 +151,20 @@ impl PodShim {
         if is_mute && self.jobs.contains_key(&key) {
             self.fail_job(key, Stage::Create, "the helper exited without a result".to_owned());
         }
+    }
+
+    /// Tells the times of a start, before its end is told.
+    fn tell_start_times(&mut self, key: JobKey, helper: Vec<StepTime>) {
+        let Some(HelperJob { purpose: Purpose::Start(container), began, recorded, .. }) = self.jobs.get(&key) else { return };
+        let (container, began, recorded) = (*container, *began, *recorded);
+        let begun = helper.first().map_or(began, |first| Tick::from_nanos(first.from));
+        let own = [StepTime::new(ShimStep::HelperStart, began, begun), StepTime::new(ShimStep::Record, began, recorded)];
+        let executed = helper.last().map_or(recorded, |last| Tick::from_nanos(last.to));
+        self.tell_times(container, own.into_iter().chain(helper).collect());
+        if let Some(container) = self.containers.get_mut(&container) {
+            container.executed = Some(executed);
+        }
+        self.tell_first_output(container);
     }
 
     fn process_created(&mut self, key: JobKey, pid: u32) {

@@ -5,10 +5,11 @@
 use super::poll::next_delay;
 use async_trait::async_trait;
 use jiff::Timestamp;
-use podstead_artifact::wake::Wishes;
+use podstead_artifact::wake::{ReadTimes, Wishes};
 use podstead_artifact::{Artifact, SourceReport};
 use podstead_pod::SourceId;
 use podstead_sys::random::any_number;
+use podstead_sys::tick::Tick;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -54,12 +55,17 @@ pub async fn poll_forever(
     loop {
         let asked = wishes.gather(wish.take());
         wishes.looks().set_next(None);
+        let began = Tick::now();
         let polled = tokio::select! {
             polled = place.poll() => polled,
             () = reports.closed() => return,
         };
         let (report, retry_after) = match polled {
-            Polled::New(artifact) => (Some(SourceReport::Artifact(artifact)), None),
+            Polled::New(artifact) => {
+                let times = ReadTimes { noticed: None, began, ended: Tick::now() };
+                wishes.looks().record_reading(&artifact.revision, times);
+                (Some(SourceReport::Artifact(artifact)), None)
+            }
             Polled::Unchanged => (told.is_some().then_some(SourceReport::Recovered), None),
             Polled::Failed { reason, retry_after } => {
                 failures = failures.saturating_add(1);

@@ -34,6 +34,7 @@ pub mod self_exec;
 pub mod terminal;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod tick;
 pub mod time_sync;
 pub mod uevents;
 pub mod user_namespace;

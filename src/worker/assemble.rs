@@ -259,6 +259,7 @@ impl Start<'_> {
             stdin_once: container.stdin_once.unwrap_or(false),
             stop_signal: process::stop_signal(containers::stop_signal(container), image),
             grace_secs: containers::termination_grace_secs(pod).max(1),
+            always_restarts: self.definition.exits.always_restarts(),
             shutdown: self.shutdown_turn(services),
         })
     }

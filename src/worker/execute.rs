@@ -15,8 +15,10 @@ use podstead_pod::files::{Projection, projections};
 use podstead_pod::{ContainerId, ContainerName};
 use podstead_runtime::{NetworkError, RuntimeError, StartError};
 use podstead_status::reason;
+use podstead_sys::tick::Tick;
 use podstead_telemetry::error_chain;
 use podstead_telemetry::events::EventType;
+use podstead_telemetry::trace::Step;
 use podstead_volume::{Giving, VolumeContents, VolumeError};
 use std::error::Error;
 use std::sync::Arc;
@@ -263,7 +265,10 @@ impl Executor<'_> {
         let PodDefinition { desired, objects, devices, .. } = self.definition;
         let (pod_ips, dns) = (self.state.network.ips.as_slice(), self.state.network.dns.as_ref());
         let start = Start { desired, definition, objects, devices, sandbox, image, attempt, round, pod_ips, dns };
-        let spec = match start.assemble(self.services).await {
+        let began = Tick::now();
+        let assembled = start.assemble(self.services).await;
+        self.trace(Step::Assemble, name, began);
+        let spec = match assembled {
             Ok(spec) => spec,
             Err(error) => return self.start_failed(name, error.reason(), error_chain(&error).to_string()),
         };
@@ -271,7 +276,10 @@ impl Executor<'_> {
             let owes = HookMark::OwesPostStart(spec.id.clone());
             set_hook_mark(&self.services.paths, &desired.uid, name, Some(owes)).await;
         }
-        if let Err(error) = self.services.network.settle(&desired.uid).await {
+        let began = Tick::now();
+        let settled = self.services.network.settle(&desired.uid).await;
+        self.trace(Step::NetworkRecord, name, began);
+        if let Err(error) = settled {
             return self.start_failed(name, reason::CONTAINER_CREATING, error_chain(&error).to_string());
         }
         match self.services.runtime.start_container(&spec).await {
@@ -329,6 +337,11 @@ impl Executor<'_> {
             Ok(Err(error)) => self.kill_failed(error_chain(&error).to_string()),
             Err(error) => Outcome::failed("FailedKillPod", &error),
         }
+    }
+
+    /// Traces a step for a container that began at `from` and ends now.
+    fn trace(&self, step: Step, container: &ContainerName, from: Tick) {
+        self.services.traces.add(&self.definition.desired.uid, step, Some(container.as_str()), from, Tick::now());
     }
 
     /// Records an event about the pod or one of its containers.

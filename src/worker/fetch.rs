@@ -9,7 +9,9 @@ use podstead_pod::containers::PullPolicy;
 use podstead_pod::{ContainerName, DesiredPod, pull_secrets};
 use podstead_runtime::{ImageError, PullSecrets, PullState};
 use podstead_status::reason;
+use podstead_sys::tick::Tick;
 use podstead_telemetry::events::{EventType, Subject};
+use podstead_telemetry::trace::Step;
 use podstead_telemetry::{error_chain, kubernetes_duration};
 use std::pin::pin;
 use std::sync::Arc;
@@ -148,12 +150,14 @@ impl Fetch {
         let (secrets, missing) = pull_secrets::find(&self.desired.pod, objects.seen_by(source));
         let of_host = objects.sharing().uses_registry_credentials(source);
         let secrets = PullSecrets::new(&secrets).with_host_credentials(of_host);
+        let asked = Tick::now();
         if self.policy != PullPolicy::Always {
             match images.ensure(&self.reference, PullPolicy::Never, &secrets).await {
                 // Of a refused one, its registry may have signatures that are not kept here.
                 Err(ImageError::NeverPull(_) | ImageError::NotAllowed(_) | ImageError::Refused { .. })
                     if self.policy == PullPolicy::IfNotPresent => {}
                 Ok(image) => {
+                    self.trace(Step::ImageCheck, asked);
                     self.tell_present();
                     return Ok(image);
                 }
@@ -170,7 +174,9 @@ impl Fetch {
         }
         self.tell(EventType::Normal, "Pulling", &format!("Pulling image \"{}\"", self.reference));
         let begun = tokio::time::Instant::now();
-        let image = match self.pull_or_arrival(&secrets).await? {
+        let pulled = self.pull_or_arrival(&secrets).await;
+        self.trace(Step::ImagePull, asked);
+        let image = match pulled? {
             Found::Pulled(image) => image,
             Found::Arrived(image) => {
                 self.tell_present();
@@ -206,6 +212,11 @@ impl Fetch {
                 };
             }
         }
+    }
+
+    /// Traces a step that began at `from` and ends now.
+    fn trace(&self, step: Step, from: Tick) {
+        self.services.traces.add(&self.desired.uid, step, Some(&self.reference), from, Tick::now());
     }
 
     fn tell_present(&self) {

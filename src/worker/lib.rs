@@ -47,6 +47,7 @@ mod publish;
 mod references;
 mod saved;
 mod services;
+mod timing;
 
 pub use device_watch::DeviceWatch;
 pub use host_addresses::HostAddresses;

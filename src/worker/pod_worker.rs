@@ -17,6 +17,7 @@ use super::record::PodRecord;
 use super::saved;
 use super::services::Services;
 use super::state::{ActiveTimes, CleanupStage, ImageWork, Outcome, PodState, Step, VolumeWork};
+use super::timing::{Timing, step_of};
 use futures_util::future::join_all;
 use podstead_container::ObservedPod;
 use podstead_pod::containers::PullPolicy;
@@ -24,9 +25,11 @@ use podstead_pod::objects::references;
 use podstead_pod::{ContainerName, DesiredPod, pull_secrets};
 use podstead_runtime::PullSecrets;
 use podstead_status::{Waiting, reason};
+use podstead_sys::tick::Tick;
 use podstead_sys_async::clock::Moment;
 use podstead_telemetry::error_chain;
 use podstead_telemetry::events::EventType;
+use podstead_telemetry::trace;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,6 +70,7 @@ pub(super) struct PodWorker {
     pub(super) saved: Saved,
     /// Devices that may be unplugged.
     pub(super) devices: DeviceWork,
+    pub(super) timing: Timing,
 }
 
 /// Images being fetched, and storage being measured; aborted when the worker goes.
@@ -104,7 +108,8 @@ impl PodWorker {
         let now = services.clock.now();
         let record = PodRecord::new((*desired).clone(), now.wall);
         let active = ActiveTimes { started_at: Some(now.wall), since: Some(now.moment), record_at: None };
-        Self::with(define(desired, services), record, WorkPhase::Sync, PodState { active, ..PodState::default() })
+        let state = PodState { active, ..PodState::default() };
+        Self { timing: Timing::of_new(), ..Self::with(define(desired, services), record, WorkPhase::Sync, state) }
     }
 
     /// A pod that an earlier daemon recorded. What is observed of it tells the rest.
@@ -162,11 +167,19 @@ impl PodWorker {
             published: Published::default(),
             saved: Saved::default(),
             devices: DeviceWork::default(),
+            timing: Timing::default(),
         }
     }
 
-    /// Executes the plan of the moment, and publishes the result.
-    pub(super) async fn turn(&mut self, services: &Arc<Services>, work: Work<Arc<DesiredPod>>, orders: Vec<Given>) -> TurnEnd {
+    /// Executes the plan of the moment, and publishes the result. `ordered` is the time at which the definition came that the turn begins with.
+    pub(super) async fn turn(
+        &mut self,
+        services: &Arc<Services>,
+        work: Work<Arc<DesiredPod>>,
+        ordered: Option<Tick>,
+        orders: Vec<Given>,
+    ) -> TurnEnd {
+        let mut began = self.timing.turn(services, &self.definition.desired, &work, ordered);
         self.take_up(services, work).await;
         self.obey(services, orders).await;
         self.look_at_objects(services).await;
@@ -196,24 +209,37 @@ impl PodWorker {
             self.look_at_health(services, &observed);
             let plan = self.plan(services, &observed);
             self.tell_waiting(services, &plan);
-            self.waiting = plan.waiting;
-            self.starting = plan.starting;
+            self.waiting.clone_from(&plan.waiting);
+            self.starting.clone_from(&plan.starting);
+            self.trace(services, trace::Step::Plan, began);
             if self.state.cleanup.stage == CleanupStage::Forgotten {
                 services.statuses.withdraw(&self.definition.desired.uid);
                 services.probes.forget(&self.definition.desired.uid);
                 services.devices.remove(&self.definition.desired.uid);
+                services.traces.forget(&self.definition.desired.uid);
                 return TurnEnd::Gone;
             }
             if plan.actions.is_empty() {
+                let published = Tick::now();
                 let devices_due = self.plug_devices(services, &observed).await;
                 self.publish(services, &observed).await;
                 self.save_health(services).await;
+                self.trace(services, trace::Step::Publish, published);
+                let (definition, status) = (&self.definition, self.published.status.as_ref());
+                self.timing.pause(services, definition, &self.state, status, &plan, &observed);
                 return TurnEnd::Wait(plan.wake.into_iter().chain(devices_due).min());
             }
+            self.timing.restart(services, &self.record, &plan.actions);
             self.execute(services, &observed, plan.actions).await;
+            began = Tick::now();
         }
         tracing::error!(pod = %self.definition.desired.full_name, "the pod's plan does not settle, retrying later");
         TurnEnd::Wait(Some(services.clock.now().moment + PAUSE))
+    }
+
+    /// Traces a step that began at `from` and ends now.
+    fn trace(&self, services: &Services, step: trace::Step, from: Tick) {
+        services.traces.add(&self.definition.desired.uid, step, None, from, Tick::now());
     }
 
     async fn take_up(&mut self, services: &Arc<Services>, work: Work<Arc<DesiredPod>>) {
@@ -258,6 +284,7 @@ impl PodWorker {
             self.definition.objects = objects;
             return;
         }
+        self.timing.change(services, &self.definition.desired);
         let definition = define(Arc::clone(&self.definition.desired), services);
         let observed = self.observe(services).await.unwrap_or_else(|_| self.nothing_observed());
         self.state.reassess(&self.definition, &definition, &observed);
@@ -339,7 +366,15 @@ impl PodWorker {
                 sandbox: sandbox.as_ref(),
                 record: &self.record,
             };
-            let outcomes = join_all(wave.iter().map(|action| executor.take(action))).await;
+            let take = async |action: &Action| {
+                let began = Tick::now();
+                let outcome = executor.take(action).await;
+                if let Some((step, about)) = step_of(action) {
+                    services.traces.add(&self.definition.desired.uid, step, about, began, Tick::now());
+                }
+                outcome
+            };
+            let outcomes = join_all(wave.iter().map(take)).await;
             let mut is_as_planned = true;
             for (action, outcome) in wave.iter().zip(outcomes) {
                 is_as_planned &= outcome.is_as_planned();

@@ -14,6 +14,7 @@ use podstead_container::ObservedPod;
 use podstead_pod::objects::{ObjectName, references};
 use podstead_pod::resources::burstable_cpu_milli;
 use podstead_pod::{DesiredPod, PodFullName, PodUid};
+use podstead_sys::tick::Tick;
 use podstead_sys_async::clock::Moment;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -27,6 +28,8 @@ struct Slot {
     /// Its share in the tier (see [`burstable_cpu_milli`]).
     burstable_milli: i64,
     queue: WorkQueue<Arc<DesiredPod>>,
+    /// When the definition came that no turn has taken yet.
+    ordered: Option<Tick>,
     seat: Seat,
     /// When it wants a turn although nothing happens.
     wake: Option<Moment>,
@@ -100,6 +103,7 @@ impl PodWorkers {
             full_name,
             burstable_milli,
             queue,
+            ordered: None,
             seat: Seat::Resting(Box::new(worker)),
             wake: None,
             orders: Vec::new(),
@@ -118,12 +122,14 @@ impl PodWorkers {
             full_name: desired.full_name.clone(),
             burstable_milli: 0,
             queue: WorkQueue::new(),
+            ordered: None,
             seat: Seat::Empty,
             wake: None,
             orders: Vec::new(),
             successor: None,
         });
         slot.burstable_milli = burstable_cpu_milli(&desired.pod);
+        slot.ordered = Some(Tick::now());
         self.names.claim(&slot.full_name, &uid);
         self.references.set(&uid, references(&desired.pod));
         if let Err(desired) = slot.queue.sync(desired) {
@@ -262,11 +268,11 @@ impl PodWorkers {
                 return;
             }
         };
-        let orders = std::mem::take(&mut slot.orders);
+        let (orders, ordered) = (std::mem::take(&mut slot.orders), slot.ordered.take());
         self.cancel_wake(uid);
         let (services, uid) = (Arc::clone(&self.services), uid.clone());
         self.turns.spawn(async move {
-            let end = worker.turn(&services, work, orders).await;
+            let end = worker.turn(&services, work, ordered, orders).await;
             (uid, worker, end)
         });
     }

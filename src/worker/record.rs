@@ -14,6 +14,7 @@ use podstead_sys::layout::Paths;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 const VERSION: u32 = 1;
@@ -152,16 +153,23 @@ impl PodRecord {
     /// Writes it durably, making the pod's directory where needed.
     pub fn write(&self, paths: &Paths) -> Result<(), RecordError> {
         let path = paths.pod_record(&self.desired.uid);
-        self.write_to(&path).map_err(|source| RecordError::Write { path, source })
+        self.write_to(paths, &path).map_err(|source| RecordError::Write { path, source })
     }
 
-    fn write_to(&self, path: &Path) -> io::Result<()> {
+    fn write_to(&self, paths: &Paths, path: &Path) -> io::Result<()> {
         let bytes = serde_json::to_vec(self)?;
         // A record that is there was written after the names that lead to it were durable.
-        match path.try_exists()? {
-            true => atomic_file::write_durable(path, &bytes, 0o600),
-            false => atomic_file::write_durable_with_directories(path, &bytes, 0o600, 0o755),
+        if path.try_exists()? {
+            return atomic_file::write_durable(path, &bytes, 0o600);
         }
+        let uid = &self.desired.uid;
+        make_directory(&paths.pod(uid), 0o755)?;
+        // Its name becomes durable with that of the record, so that it is for the records of containers in it.
+        make_directory(&paths.container_records(uid), 0o750)?;
+        let staged = atomic_file::stage(path, &bytes, 0o600)?;
+        // The names that lead to it were made durable at the start of the daemon.
+        atomic_file::sync_directory(&paths.pods())?;
+        staged.put()
     }
 
     fn read(path: &Path) -> Result<Option<Self>, RecordError> {
@@ -176,6 +184,15 @@ impl PodRecord {
             VERSION => Ok(Some(record)),
             version => Err(RecordError::Version { path: path.to_owned(), version }),
         }
+    }
+}
+
+/// Makes a directory, which may be there. If one of those that lead to it is missing, the names of all are made durable.
+fn make_directory(directory: &Path, mode: u32) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(mode).create(directory) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => atomic_file::make_directories(directory, mode),
+        other => other,
     }
 }
 

@@ -12,6 +12,7 @@ use podstead_runtime::{ImageService, PodNetwork, Runtime};
 use podstead_status::PodStatusSink;
 use podstead_sys::layout::Paths;
 use podstead_sys_async::clock::Clock;
+use podstead_telemetry::Traces;
 use podstead_telemetry::events::EventRecorder;
 use podstead_volume::VolumeService;
 use std::fmt;
@@ -59,6 +60,8 @@ pub struct Services {
     pub statuses: Arc<dyn PodStatusSink>,
     /// Tells what happened.
     pub events: Arc<dyn EventRecorder>,
+    /// Times of steps.
+    pub traces: Traces,
     /// Recreates finished pods.
     pub incarnations: Arc<dyn Incarnations>,
     /// The time.

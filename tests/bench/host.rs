@@ -11,6 +11,7 @@
 )]
 
 mod bundle;
+mod disk;
 mod door;
 mod figures;
 mod git;
@@ -21,6 +22,7 @@ mod network;
 mod peers;
 mod probes;
 mod services;
+mod steps;
 #[path = "../node/support/mod.rs"]
 mod support;
 mod workloads;
@@ -36,6 +38,7 @@ fn main() {
         ("lifecycle", latency::create_start_delete),
         ("memory", memory::daemon_and_shims),
         ("idle", idle::one_minute),
+        ("disk", disk::writes),
         ("probes", probes::many_pods_with_probes),
         ("git", git::push_to_running),
         ("network", network::of_pods),

@@ -2,6 +2,7 @@
 
 use crate::figures::{Series, row};
 use crate::peers::{Podman, Runtime};
+use crate::steps::Steps;
 use crate::support::{TestHost, eventually};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -38,6 +39,7 @@ pub(crate) fn rename_to_running() {
     let out = host.path("out");
     std::fs::create_dir(&out).unwrap();
     let podman = Podman::prepare(&host.path("podman"));
+    let mut steps = Steps::default();
     let (mut running, mut logged, mut peer) = (Series::default(), Series::default(), Series::default());
     for number in 0..RUNS {
         let name = format!("own{number}");
@@ -60,6 +62,7 @@ pub(crate) fn rename_to_running() {
             std::thread::park_timeout(Duration::from_micros(200));
         }
         logged.push(start.elapsed());
+        steps.push(&host, &name);
         std::fs::remove_file(&target).unwrap();
         host.wait_gone(&name);
 
@@ -77,6 +80,7 @@ pub(crate) fn rename_to_running() {
     }
     row("manifest renamed -> process running (podman: `kube play`)", &running.text(), &peer.text(), &running.ratio_to(&peer));
     row("manifest renamed -> first line in the log file", &logged.text(), "-", "-");
+    steps.print();
 }
 
 /// A pod that does nothing, from its manifest until nothing of it is left; against `run` of bare runtimes, which have no image,

@@ -91,6 +91,7 @@ impl Host {
         let backend = Backend {
             published: Arc::clone(&host.published),
             events: Arc::clone(&host.events) as Arc<EventLog>,
+            traces: Default::default(),
             runtime: Arc::clone(&host.runtime) as _,
             images: Arc::clone(&host.images) as _,
             objects: Arc::clone(&host.objects),

@@ -145,6 +145,7 @@ pages! {
     secrets: "how-to/secrets.md",
     signed_commits: "how-to/signed-commits.md",
     signed_images: "how-to/signed-images.md",
+    slow_pods: "how-to/slow-pods.md",
     support: "how-to/support.md",
     untrusted_source: "how-to/untrusted-source.md",
     what_do_i_do_when: "how-to/what-do-i-do-when.md",

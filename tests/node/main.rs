@@ -57,6 +57,8 @@ mod sources;
 mod storage;
 mod support;
 mod support_bundle;
+mod syncs;
+mod trace;
 mod users;
 mod volumes;
 mod workloads;

@@ -11,14 +11,14 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A web server for one body; without one it answers 503.
-struct Server {
+pub(crate) struct Server {
     address: std::net::SocketAddr,
     body: Arc<Mutex<Option<String>>>,
     stopped: Arc<std::sync::atomic::AtomicBool>,
 }
 
 impl Server {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let body = Arc::<Mutex<Option<String>>>::default();
@@ -36,11 +36,11 @@ impl Server {
         Self { address, body, stopped }
     }
 
-    fn serve(&self, body: Option<String>) {
+    pub(crate) fn serve(&self, body: Option<String>) {
         *self.body.lock().unwrap_or_else(PoisonError::into_inner) = body;
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/edge.yaml", self.address)
     }
 }

@@ -170,6 +170,7 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         Route::Pods(namespace) => ("", "pods", "", of(namespace.as_ref())),
         Route::Pod(path) => ("", "pods", "", Place::Named(path)),
         Route::PodCommand(order, path) => (OWN_GROUP, "pods", order.as_str(), Place::Named(path)),
+        Route::PodTrace(path) => (OWN_GROUP, "pods", "trace", Place::Named(path)),
         Route::PodLog(path) => ("", "pods", "log", Place::Named(path)),
         Route::PodExec(path) => ("", "pods", "exec", Place::Named(path)),
         Route::PodAttach(path) => ("", "pods", "attach", Place::Named(path)),

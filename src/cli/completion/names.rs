@@ -71,7 +71,7 @@ fn wanted(words: &[&str]) -> Option<Wanted> {
     let is_value = |index: usize| index > 0 && before.get(index - 1).is_some_and(|option| takes_value(option));
     let plain = before.iter().enumerate().filter(|(index, word)| !word.starts_with('-') && !is_value(*index));
     let plain: Vec<&str> = plain.map(|(_, word)| *word).collect();
-    let takes_pod = ["logs", "exec", "attach", "port-forward", "stop", "start", "restart", "status"];
+    let takes_pod = ["logs", "exec", "attach", "port-forward", "stop", "start", "restart", "status", "trace"];
     if let Some("-c" | "--container") = before.last().copied() {
         let pod = plain.get(1).filter(|_| takes_pod.contains(&plain[0]))?;
         return Some(Wanted::Containers((*pod).to_owned()));
@@ -92,7 +92,7 @@ fn wanted(words: &[&str]) -> Option<Wanted> {
     }
     match plain.as_slice() {
         // What follows the pod is a command, or ports.
-        ["exec" | "attach" | "port-forward" | "status"] => Some(Wanted::Pods),
+        ["exec" | "attach" | "port-forward" | "status" | "trace"] => Some(Wanted::Pods),
         ["logs" | "stop" | "start" | "restart", ..] => Some(Wanted::Pods),
         ["get" | "describe" | "top", kind, ..] if ObjectType::named(kind) == Some(ObjectType::Pod) => Some(Wanted::Pods),
         ["get" | "describe", kind, ..] => match ObjectType::named(kind) {
@@ -187,6 +187,7 @@ mod tests {
         for line in [
             "podstead logs ",
             "podstead exec -it we",
+            "podstead trace w",
             "podstead restart web d",
             "/usr/bin/podstead --socket /s logs d",
             "podstead get pods w",

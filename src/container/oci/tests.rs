@@ -52,6 +52,7 @@ fn container() -> ContainerSpec {
         stdin_once: false,
         stop_signal: 15,
         grace_secs: 30,
+        always_restarts: false,
         shutdown: Default::default(),
     }
 }

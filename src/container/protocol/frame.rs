@@ -24,11 +24,13 @@ pub enum FrameKind {
     Resize = 5,
     /// The process ended: its code, four bytes, big endian. The last frame of an exec.
     Exit = 6,
+    /// Times of steps, as JSON; only to subscribers.
+    Times = 7,
 }
 
 impl FrameKind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Message, Self::Stdin, Self::Stdout, Self::Stderr, Self::CloseStdin, Self::Resize, Self::Exit]
+        [Self::Message, Self::Stdin, Self::Stdout, Self::Stderr, Self::CloseStdin, Self::Resize, Self::Exit, Self::Times]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }
@@ -166,7 +168,7 @@ mod tests {
     proptest! {
         #[test]
         fn frames_survive_any_cut_of_the_stream(
-            frames in prop::collection::vec((0_u8..7, prop::collection::vec(any::<u8>(), 0..300)), 0..20),
+            frames in prop::collection::vec((0_u8..8, prop::collection::vec(any::<u8>(), 0..300)), 0..20),
             cuts in prop::collection::vec(1_usize..200, 1..50),
         ) {
             let frames: Vec<_> = frames.into_iter().map(|(kind, payload)| (FrameKind::from_byte(kind).unwrap(), payload)).collect();

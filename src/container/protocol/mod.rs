@@ -12,12 +12,14 @@
 pub mod frame;
 pub mod message;
 pub mod shim_config;
+pub mod times;
 
 pub use frame::{FrameDecoder, FrameError, FrameKind};
 pub use message::{
     Answer, ClientHello, Operation, Refusal, Request, RequestHeader, ShimEvent, ShimEventKind, ShimHello, ShimStatus, ToClient,
 };
 pub use shim_config::{LogLimits, ShimConfig};
+pub use times::{ShimStep, StepTime, StepTimes};
 
 /// Protocol version of this build. Raised when a change cannot be expressed by optional fields; the shim serves any client, so it is the
 /// daemon that looks at the shim's number.

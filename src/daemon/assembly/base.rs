@@ -7,6 +7,7 @@ use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 use podstead_api::Published;
 use podstead_api::published::first_version;
+use podstead_artifact::Wakers;
 use podstead_config::{Config, last_valid, sharing};
 use podstead_container::PodLifecycleEvent;
 use podstead_image::{ImageStore, ImageStoreConfig, RegistryDirectories};
@@ -16,10 +17,11 @@ use podstead_pod::objects::{FingerprintKey, Objects};
 use podstead_runtime::Runtime;
 use podstead_runtime::client::{ShimRuntime, ShimRuntimeOptions};
 use podstead_settings as settings;
+use podstead_sys::atomic_file;
 use podstead_sys::layout::Paths;
 use podstead_sys::machine_key::{self, MachineKey, PULL_SECRETS};
 use podstead_sys::mounts;
-use podstead_telemetry::EventLog;
+use podstead_telemetry::{EventLog, Traces};
 use podstead_volume::{HostPathPolicy, Volumes};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -34,6 +36,10 @@ pub(super) struct Base {
     pub(super) paths: Paths,
     pub(super) started_at: Timestamp,
     pub(super) events: Arc<EventLog>,
+    /// Times of steps.
+    pub(super) traces: Traces,
+    /// For letting a source look now.
+    pub(super) wakers: Wakers,
     /// State that clients are shown.
     pub(super) published: Arc<Published>,
     /// ConfigMaps, Secrets and the other objects that are not pods.
@@ -54,7 +60,8 @@ impl Base {
         let objects = Arc::new(ObjectView::default());
         // Until their first SET: what is missing may come, and is not reported.
         objects.replace(Arc::new(Objects::new(Arc::new(sharing(&config.sources)), |_| false)));
-        Ok((Self { config: Arc::new(config), paths, started_at, events, published, objects, machine_key }, keeper))
+        let (config, traces, wakers) = (Arc::new(config), Traces::default(), Wakers::default());
+        Ok((Self { config, paths, started_at, events, traces, wakers, published, objects, machine_key }, keeper))
     }
 
     /// The first version of what is published: no daemon before published a later one.
@@ -84,6 +91,7 @@ impl HostParts {
             log_limits: live::log_limits(config),
             cgroup_slice: paths.cgroup_slice(),
             id_range: config.user_namespaces,
+            traces: base.traces.clone(),
             ..ShimRuntimeOptions::new(paths.clone())
         })?);
         warn_of_others_ids(config);
@@ -101,6 +109,9 @@ impl HostParts {
 /// Makes the directories of the daemon.
 pub(super) fn make_directories(paths: &Paths) -> anyhow::Result<()> {
     make_directory(&paths.state, 0o700)?;
+    // Names that lead to the records of pods are durable from now on.
+    let pods = paths.pods();
+    atomic_file::make_directories(&pods, 0o755).with_context(|| format!("create directory {}", pods.display()))?;
     make_directory(&paths.run, 0o755)?;
     make_directory(&paths.logs, 0o755)
 }

@@ -63,7 +63,7 @@ impl Following {
         stages: &mut Stages,
     ) -> anyhow::Result<Self> {
         let config = &base.config;
-        let wakers = Wakers::default();
+        let wakers = base.wakers.clone();
         let (tell_labels, labels) = watch::channel(config.labels.clone());
         let (tell_live, live) = watch::channel(Arc::clone(config));
         let (tell_writable, writable) = watch::channel(sources::writable(config));
@@ -169,6 +169,7 @@ pub(super) fn start_api(
     let backend = Backend {
         published: base.published.clone(),
         events: base.events.clone(),
+        traces: base.traces.clone(),
         runtime: parts.runtime.clone(),
         images: parts.images.clone(),
         objects: base.objects.clone(),

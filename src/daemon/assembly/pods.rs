@@ -86,6 +86,7 @@ impl PodWork {
             probes: Arc::new(probes),
             statuses: observations.clone(),
             events: base.events.clone(),
+            traces: base.traces.clone(),
             incarnations: Arc::new(incarnations),
             clock,
             paths: base.paths.clone(),
@@ -135,6 +136,7 @@ impl Flow {
         let check = CheckContext { opening: age_keys.opening(), ..CheckContext::new(config.admit_context()) };
         let described = config.sources.iter().map(sources::describe).collect();
         let (intake, source_control) = Intake::new(described, &base.paths, check, base.published.clone(), base.events.clone());
+        let intake = intake.traced(base.traces.clone(), base.wakers.clone());
         let configurator = intake.configurator();
         let links = ExpandLinks {
             paths: base.paths.clone(),

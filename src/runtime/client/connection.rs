@@ -4,7 +4,7 @@ use super::{failed, misunderstood};
 use crate::RuntimeError;
 use podstead_container::protocol::frame::{self, FrameDecoder, FrameKind};
 use podstead_container::protocol::{
-    Answer, ClientHello, Operation, PROTOCOL_VERSION, Refusal, Request, ShimEvent, ShimHello, ShimStatus, ToClient,
+    Answer, ClientHello, Operation, PROTOCOL_VERSION, Refusal, Request, ShimEvent, ShimHello, ShimStatus, StepTimes, ToClient,
 };
 use podstead_pod::PodUid;
 use podstead_sys::layout::Paths;
@@ -61,6 +61,8 @@ pub(super) enum Heard<'a> {
     Answered(&'a Answer),
     /// An event.
     Event(Box<ShimEvent>),
+    /// Times of steps.
+    Times(StepTimes),
 }
 
 impl Line {
@@ -209,6 +211,10 @@ async fn serve(mut line: Line, mut requests: mpsc::Receiver<Pending>, mut hear: 
                     // Of a later version; what matters has a form that is kept.
                     Err(error) => tracing::warn!(%error, "cannot decode a message from the shim"),
                 },
+                Ok(Some((FrameKind::Times, payload))) => match serde_json::from_slice(payload) {
+                    Ok(times) => hear(Heard::Times(times)),
+                    Err(error) => tracing::debug!(%error, "cannot decode times from the shim"),
+                },
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 Err(error) => return io::Error::other(error),
@@ -346,6 +352,7 @@ mod tests {
         let hear = move |heard: Heard<'_>| match heard {
             Heard::Event(event) => events.lock().unwrap().push(format!("{:?} {}", event.kind, event.container.id)),
             Heard::Answered(answer) => panic!("{answer:?}"),
+            Heard::Times(times) => panic!("{times:?}"),
         };
         let gone = move |number| async move {
             end.lock().unwrap().push("gone".to_owned());

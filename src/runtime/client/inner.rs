@@ -11,6 +11,9 @@ use podstead_container::{ContainerStatus, PodLifecycleEvent};
 use podstead_pod::PodUid;
 use podstead_settings::IdRange;
 use podstead_sys::layout::Paths;
+use podstead_sys::tick::Tick;
+use podstead_telemetry::Traces;
+use podstead_telemetry::trace::Step;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,6 +39,8 @@ pub struct ShimRuntimeOptions {
     pub log_limits: LogLimits,
     /// Ids of the host for pods with users of their own.
     pub id_range: IdRange,
+    /// Times of steps go there.
+    pub traces: Traces,
 }
 
 impl ShimRuntimeOptions {
@@ -48,6 +53,7 @@ impl ShimRuntimeOptions {
             cgroup_slice: Cgroups::DEFAULT_SLICE.to_owned(),
             log_limits: LogLimits::default(),
             id_range: IdRange::default(),
+            traces: Traces::default(),
         }
     }
 }
@@ -79,6 +85,11 @@ impl Inner {
 
     pub(super) fn connection(&self, uid: &PodUid) -> Option<Connection> {
         self.pods().get(uid).and_then(|pod| pod.connection.clone())
+    }
+
+    /// Traces a step of a pod that began at `from` and ends now.
+    pub(super) fn trace(&self, uid: &PodUid, step: Step, from: Tick) {
+        self.options.traces.add(uid, step, None, from, Tick::now());
     }
 
     pub(super) fn tell(&self, event: PodLifecycleEvent) {

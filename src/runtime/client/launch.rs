@@ -4,15 +4,19 @@ use super::connection::{Connection, Heard, HeldConnection};
 use super::{Inner, PodView, blocking, failed, loss, teardown};
 use crate::RuntimeError;
 use jiff::Timestamp;
-use podstead_container::protocol::{Answer, ShimConfig, ShimEventKind, ShimHello, ShimStatus};
+use podstead_container::protocol::{Answer, ShimConfig, ShimEventKind, ShimHello, ShimStatus, ShimStep, StepTimes};
 use podstead_container::record::{Durability, SandboxRecord};
 use podstead_container::{PodLifecycleEvent, PodLifecycleEventKind, SandboxSpec, SandboxState, SandboxStatus};
 use podstead_pod::{PodFullName, PodUid};
-use podstead_sys::atomic_file::write_atomic;
+use podstead_sys::atomic_file::{sync_parent, write_atomic};
 use podstead_sys::cgroup_moves;
+use podstead_sys::layout::Paths;
 use podstead_sys::namespaces::Namespace;
 use podstead_sys::self_exec::ReadOnlyBinary;
+use podstead_sys::tick::Tick;
+use podstead_telemetry::trace::Step;
 use std::fs::DirBuilder;
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -37,24 +41,39 @@ pub(super) async fn create_sandbox(inner: &Arc<Inner>, spec: &SandboxSpec) -> Re
         shim_pid: None,
         netns: (!spec.namespaces.host_network).then(|| inner.paths().namespaces(&spec.uid).join(Namespace::Net.file_name())),
     };
+    let uid = &spec.uid;
+    let began = Tick::now();
     let prepared = {
         let (inner, spec) = (Arc::clone(inner), spec.clone());
         blocking("prepare sandbox", move || prepare(&inner, spec, created_at)).await?
     };
+    inner.trace(uid, Step::SandboxPrepare, began);
+    // A sandbox does not outlive a boot; what has to is the range of ids that its volumes were given to.
+    let durability = if spec.first_host_id.is_some() { Durability::PowerCut } else { Durability::ProcessDeath };
     let recorded = {
         let (inner, status, cgroup) = (Arc::clone(inner), status.clone(), prepared.cgroup.clone());
-        // Made durable while the shim starts: a crash in between leaves a shim that knows its own spec, or a record without shim.
+        // Written while the shim starts: a crash in between leaves a shim that knows its own spec, or a record without shim.
         blocking("record sandbox", move || {
-            let path = inner.paths().sandbox_record(&status.spec.uid);
+            let began = Tick::now();
+            let (uid, path) = (status.spec.uid.clone(), inner.paths().sandbox_record(&status.spec.uid));
             let record = SandboxRecord::new(status, inner.boot_id.clone(), cgroup);
-            // With it, the name of the directory beside it: records that the shim writes durably in that are only as durable as its name.
-            record.write(&path, Durability::PowerCut).map_err(|error| failed("record sandbox", &error))
+            let written = record.write(&path, durability).map_err(|error| failed("record sandbox", &error));
+            inner.trace(&uid, Step::SandboxRecord, began);
+            written
         })
     };
-    let (started, recorded) = tokio::join!(start_shim(&inner.options.shim_binary, &prepared.config, &spec.full_name), recorded);
+    let started = async {
+        let began = Tick::now();
+        let started = start_shim(&inner.options.shim_binary, &prepared.config, &spec.full_name).await;
+        inner.trace(uid, Step::ShimStart, began);
+        started
+    };
+    let (started, recorded) = tokio::join!(started, recorded);
     started?;
     recorded?;
+    let began = Tick::now();
     let (connection, hello, shim_status) = connect(inner, &spec.uid).await?;
+    inner.trace(uid, Step::ShimConnect, began);
     Ok(adopt(inner, &spec.uid, status, prepared.cgroup, connection, &hello, shim_status))
 }
 
@@ -75,13 +94,10 @@ fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Pr
     inner.cgroups.create_shim(&uid).map_err(|error| failed("create the shim's cgroup", &error))?;
     // The shim moves into its cgroup first of all. Not earlier than here: making a cgroup would wait for it.
     cgroup_moves::prepare_in_background();
-    for (directory, mode) in [(paths.container_records(&uid), 0o750), (paths.pod_run(&uid), 0o700)] {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(mode)
-            .create(&directory)
-            .map_err(|error| failed(&format!("create {}", directory.display()), &error))?;
-    }
+    make_records_directory(paths, &uid)?;
+    let run = paths.pod_run(&uid);
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&run);
+    made.map_err(|error| failed(&format!("create {}", run.display()), &error))?;
     let config = ShimConfig {
         state: paths.state.clone(),
         run: paths.run.clone(),
@@ -98,6 +114,20 @@ fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Pr
     let text = serde_json::to_vec(&config).map_err(|error| failed("encode the shim's configuration", &error))?;
     write_atomic(&path, &text, 0o600).map_err(|error| failed("write the shim's configuration", &error))?;
     Ok(Prepared { config: path, cgroup })
+}
+
+/// Makes the directory of container records. Its name has to be durable before they are: by the pod's record, which is written after both
+/// directories are there, or here if that record is older than the directory.
+fn make_records_directory(paths: &Paths, uid: &PodUid) -> Result<(), RuntimeError> {
+    let directory = paths.container_records(uid);
+    let is_recorded = paths.pod_record(uid).try_exists().unwrap_or(true);
+    let made = match DirBuilder::new().mode(0o750).create(&directory) {
+        Ok(()) if is_recorded => sync_parent(&directory),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => DirBuilder::new().recursive(true).mode(0o750).create(&directory),
+        other => other,
+    };
+    made.map_err(|error| failed(&format!("create {}", directory.display()), &error))
 }
 
 /// Starts the shim and waits until the process that was started has ended: then the shim is ready, or standard error says why not.
@@ -154,6 +184,7 @@ fn note(inner: &Inner, uid: &PodUid, heard: Heard<'_>) {
                 pod.note((**status).clone());
             }
         }
+        Heard::Times(times) => trace(inner, uid, &times),
         Heard::Answered(Answer::Done | Answer::Status(_) | Answer::SessionOpen) => {}
         Heard::Event(event) => {
             let id = event.container.id.clone();
@@ -166,6 +197,24 @@ fn note(inner: &Inner, uid: &PodUid, heard: Heard<'_>) {
             };
             inner.tell(PodLifecycleEvent { uid: uid.clone(), kind });
         }
+    }
+}
+
+/// Traces the steps that a shim has taken for a container.
+fn trace(inner: &Inner, uid: &PodUid, times: &StepTimes) {
+    let about = Some(times.container.as_str());
+    for time in &times.steps {
+        let step = match time.step {
+            ShimStep::HelperStart => Step::HelperStart,
+            ShimStep::Record => Step::StartRecord,
+            ShimStep::Prepare => Step::ContainerPrepare,
+            ShimStep::Create => Step::ContainerCreate,
+            ShimStep::AwaitRecord => Step::AwaitStartRecord,
+            ShimStep::Execute => Step::ContainerExecute,
+            ShimStep::FirstOutput => Step::FirstOutput,
+            ShimStep::Other => continue,
+        };
+        inner.options.traces.add(uid, step, about, Tick::from_nanos(time.from), Tick::from_nanos(time.to));
     }
 }
 

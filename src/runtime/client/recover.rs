@@ -182,6 +182,12 @@ fn usable<T>(path: &Path, read: impl FnOnce(&Path) -> Result<T, RecordError>) ->
     match read(path) {
         Ok(record) => Some(record),
         Err(RecordError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
+        // One that did not have to outlive a power cut did not.
+        Err(RecordError::Decode { .. }) if fs::metadata(path).is_ok_and(|file| file.len() == 0) => {
+            tracing::debug!(path = %path.display(), "empty record");
+            fs::remove_file(path).ok();
+            None
+        }
         Err(error) => {
             let mut aside = path.as_os_str().to_owned();
             aside.push(".broken");

@@ -68,7 +68,10 @@ async fn read(mut reader: OwnedReadHalf, mut decoder: FrameDecoder, to_user: mps
                     Some(code) => ExecOutput::Exited(code),
                     None => return,
                 },
-                Ok(Some((FrameKind::Message | FrameKind::Stdin | FrameKind::CloseStdin | FrameKind::Resize, _))) => continue,
+                Ok(Some((
+                    FrameKind::Message | FrameKind::Stdin | FrameKind::CloseStdin | FrameKind::Resize | FrameKind::Times,
+                    _,
+                ))) => continue,
                 Ok(None) => break,
                 Err(_) => return,
             };

@@ -6,8 +6,8 @@ use podstead_container::protocol::Operation;
 use podstead_container::record::{Durability, SandboxRecord};
 use podstead_container::{ContainerState, PodLifecycleEvent, PodLifecycleEventKind, SandboxState};
 use podstead_pod::{ContainerId, PodUid};
+use podstead_sys::mounts;
 use podstead_sys::remove_tree::remove_tree;
-use podstead_sys::{atomic_file, mounts};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -131,7 +131,8 @@ pub(super) async fn remove_container(inner: &Arc<Inner>, uid: &PodUid, id: &Cont
             }
         }
         let record = paths.container_record(&pod, &container);
-        match atomic_file::remove_durable(&record) {
+        // Not durably: a run that a power cut brings back is removed again.
+        match fs::remove_file(&record) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(failed(&format!("remove {}", record.display()), &error)),

@@ -17,7 +17,7 @@ use nix::mount::{MsFlags, mount};
 use podstead_container::kernel::{self, KernelFacts};
 use podstead_container::oci::dev::dev_volume;
 use podstead_container::oci::{SandboxView, oci_spec, parse_profile};
-use podstead_container::protocol::ShimConfig;
+use podstead_container::protocol::{ShimConfig, ShimStep};
 use podstead_container::{ContainerSpec, SeccompProfile};
 use podstead_pod::ContainerId;
 use podstead_sys::mount_tree::{self, Submounts};
@@ -40,6 +40,7 @@ pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<
     let mut spec = mounts::read_spec(&bundle)?;
     let users = Users::of(config, &bundle)?;
     let Prepared { oci, stage, remaining } = prepare(config, &id, &mut spec, &bundle, users.as_ref())?;
+    report.ended(ShimStep::Prepare);
 
     let trace = trace::collect();
     let (outcome, far_outcome) = Outcome::new().attempt("create a pipe")?;
@@ -48,6 +49,7 @@ pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<
         let said = trace.map(|mut trace| trace.text()).unwrap_or_default();
         Failure::execute(if said.is_empty() { error } else { said })
     })?;
+    report.ended(ShimStep::Create);
     let pid = container.pid().and_then(|pid| u32::try_from(pid.as_raw()).ok());
     let pid = pid.ok_or_else(|| Failure::create("libcontainer reported no process"))?;
     report.created(pid, terminal)?;
@@ -55,7 +57,9 @@ pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<
     jail::use_all_capabilities().attempt("restore capabilities")?;
     remaining.attach(pid, &stage.rootfs, users.as_ref()).map_err(Failure::of_runtime)?;
     container.start().attempt("start").map_err(Failure::of_runtime)?;
-    match outcome.wait() {
+    let refused = outcome.wait();
+    report.ended(ShimStep::Execute);
+    match refused {
         None => Ok(()),
         Some(reason) => Err(Failure::execute(reason)),
     }

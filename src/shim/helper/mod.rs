@@ -44,7 +44,7 @@ pub(super) fn run(words: &[&str]) -> ExitCode {
         _ => Err(Failure::create("unknown helper job")),
     };
     let (message, code) = match result {
-        Ok(()) => (HelperMessage::Started, ExitCode::SUCCESS),
+        Ok(()) => (HelperMessage::Started { times: report.take_times() }, ExitCode::SUCCESS),
         Err(Failure { stage, reason }) => (HelperMessage::Failed { stage, reason }, ExitCode::FAILURE),
     };
     report.send(&message);

@@ -3,7 +3,9 @@
 use super::super::helper_job::HelperMessage;
 use super::Failure;
 use podstead_container::protocol::frame::{self, FrameKind, HEADER};
+use podstead_container::protocol::{ShimStep, StepTime};
 use podstead_sys::descriptor_passing;
+use podstead_sys::tick::Tick;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -12,11 +14,27 @@ use std::os::unix::net::UnixStream;
 #[derive(Debug)]
 pub(super) struct Report {
     socket: UnixStream,
+    /// Steps that are over.
+    times: Vec<StepTime>,
+    /// The end of the last one.
+    since: Tick,
 }
 
 impl Report {
     pub(super) fn new(socket: UnixStream) -> Self {
-        Self { socket }
+        Self { socket, times: Vec::new(), since: Tick::now() }
+    }
+
+    /// Ends a step, which began at the end of the last one.
+    pub(super) fn ended(&mut self, step: ShimStep) {
+        let now = Tick::now();
+        self.times.push(StepTime::new(step, self.since, now));
+        self.since = now;
+    }
+
+    /// The steps that are over.
+    pub(super) fn take_times(&mut self) -> Vec<StepTime> {
+        std::mem::take(&mut self.times)
     }
 
     /// Sends a message. A shim that is gone takes the container with it: nothing to do about it here.
@@ -34,7 +52,9 @@ impl Report {
             None => self.socket.write_all(&bytes),
         };
         let mut permission = [0; HEADER];
-        sent.and_then(|()| self.socket.read_exact(&mut permission)).map_err(|_| Failure::create("the shim is gone"))
+        let permitted = sent.and_then(|()| self.socket.read_exact(&mut permission));
+        self.ended(ShimStep::AwaitRecord);
+        permitted.map_err(|_| Failure::create("the shim is gone"))
     }
 }
 

@@ -7,9 +7,10 @@ use super::scope::{Scope, any_moved};
 use super::watch::Watch;
 use super::{DirectoryError, DirectoryOptions};
 use jiff::Timestamp;
-use podstead_artifact::wake::{Asked, Looks};
+use podstead_artifact::wake::{Asked, Looks, ReadTimes};
 use podstead_artifact::{Artifact, Place, SourceReport};
 use podstead_pod::{Revision, SourceId};
+use podstead_sys::tick::Tick;
 use podstead_telemetry::error_chain;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,7 +53,7 @@ impl Follower {
         reports: mpsc::Sender<(SourceId, SourceReport)>,
         looks: Looks,
     ) -> Self {
-        let reporter = Reporter { id, reports, looks, delivered: None, failure: None, degraded: None };
+        let reporter = Reporter { id, reports, looks, noticed: None, delivered: None, failure: None, degraded: None };
         let scope = Scope { root: path, layers: Arc::clone(&options.layers) };
         Self { scope, options, hints, caches: Caches::new(), reporter }
     }
@@ -65,6 +66,7 @@ impl Follower {
         loop {
             let began = Instant::now();
             asked.join(self.hints.take_asked());
+            self.reporter.noticed = self.reporter.noticed.or_else(|| self.hints.noticed());
             let (rearm, mut witness) = self.hints.begin_pass(began);
             // Before the pass: what changes after it was read is then told by an event.
             let blind_for_long = watch.blind.is_some() && watch.set_at.elapsed() > self.options.look * LOOKS_WHILE_BLIND;
@@ -90,7 +92,7 @@ impl Follower {
                 {
                     cache.note_reported(&pass.artifact);
                 }
-                let reported = self.reporter.report(result, watch.blind.as_deref());
+                let reported = self.reporter.report(result, watch.blind.as_deref(), began);
                 if reported.and_then(|()| self.reporter.answer(std::mem::take(&mut asked))).is_err() {
                     return;
                 }
@@ -177,13 +179,17 @@ struct Reporter {
     id: SourceId,
     reports: mpsc::Sender<(SourceId, SourceReport)>,
     looks: Looks,
+    /// The first event since the last pass that was reported.
+    noticed: Option<Instant>,
     delivered: Option<(Revision, Option<Place>)>,
     failure: Option<String>,
     degraded: Option<String>,
 }
 
 impl Reporter {
-    fn report(&mut self, result: Result<Pass, DirectoryError>, blind: Option<&str>) -> Result<(), Unwanted> {
+    /// `began` is the beginning of the pass.
+    fn report(&mut self, result: Result<Pass, DirectoryError>, blind: Option<&str>, began: Instant) -> Result<(), Unwanted> {
+        let noticed = self.noticed.take();
         match result {
             Ok(pass) => {
                 self.looks.record_contact(Timestamp::now());
@@ -191,6 +197,8 @@ impl Reporter {
                 tracing::trace!(source = %self.id, revision = %delivered.0, read = pass.read, "pass");
                 let failed = self.failure.take().is_some();
                 if self.delivered.as_ref() != Some(&delivered) {
+                    let times = ReadTimes { noticed: noticed.map(Tick::of), began: Tick::of(began), ended: Tick::now() };
+                    self.looks.record_reading(&delivered.0, times);
                     self.delivered = Some(delivered);
                     let artifact = Artifact { commit: self.looks.take_change(), ..pass.artifact };
                     self.send(SourceReport::Artifact(artifact))?;

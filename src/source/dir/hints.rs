@@ -157,6 +157,12 @@ impl Hints {
         std::mem::take(&mut self.lock().asked)
     }
 
+    /// The first event since the last pass.
+    pub(super) fn noticed(&self) -> Option<Instant> {
+        let state = self.lock();
+        state.changed.map(|(first, _)| first).into_iter().chain(state.created).min()
+    }
+
     /// Begins a pass, which covers all events so far. Returns whether the watch has to be set up again, and which files are being written.
     pub(super) fn begin_pass(&self, now: Instant) -> (bool, Witness) {
         let mut state = self.lock();

@@ -9,6 +9,7 @@ use podstead_artifact::Artifact;
 use podstead_artifact::layers::NoLayer;
 use podstead_manifest::PatchesByObject;
 use podstead_pod::SourceId;
+use podstead_sys::tick::Tick;
 use std::collections::BTreeMap;
 
 /// Files of a source on disk.
@@ -22,8 +23,8 @@ pub(super) struct Shelf {
 /// Result of an attempt.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// Accepted and on disk; to be passed on.
-    Accepted { store: UndeltaStore, set: Box<Set>, stamp: Box<Stamp> },
+    /// Accepted and on disk; to be passed on. Its files were checked by then.
+    Accepted { store: UndeltaStore, set: Box<Set>, stamp: Box<Stamp>, checked: Tick },
     /// Empty, and read from another location than the last good set, so that it may be a missing mount.
     Held,
     /// Nothing of it is for this host.
@@ -64,6 +65,7 @@ pub(super) fn attempt(
         return Outcome::Held;
     }
     let set = Box::new(next.set(source, &artifact.revision));
+    let checked = Tick::now();
     let same = in_force.filter(|stamp| stamp.revision == artifact.revision && store.keeps_the_same_as(&next));
     let (state, refused) = outcome(&set.problems, || diff(&store.kept(), &next.kept()).is_empty());
     let kept = match same {
@@ -93,7 +95,7 @@ pub(super) fn attempt(
         }),
     };
     match kept {
-        Ok(stamp) => Outcome::Accepted { store: next, set, stamp: Box::new(stamp) },
+        Ok(stamp) => Outcome::Accepted { store: next, set, stamp: Box::new(stamp), checked },
         Err(error) => Outcome::NotWritten(error),
     }
 }

@@ -1,6 +1,7 @@
 //! Replacing the sources while the intake runs.
 
 use super::desk::Desk;
+use super::times::Times;
 use super::{Intake, IntakeSource, Unwanted};
 use crate::last_good::forget_others;
 use crate::{CheckContext, Set, SourceStatusSink};
@@ -53,6 +54,7 @@ pub(super) struct Configuration {
     check: CheckContext,
     status: Arc<dyn SourceStatusSink>,
     events: Arc<dyn EventRecorder>,
+    times: Times,
     sender: mpsc::Sender<Configure>,
     wishes: mpsc::Receiver<Configure>,
 }
@@ -65,7 +67,12 @@ impl Configuration {
         events: Arc<dyn EventRecorder>,
     ) -> Self {
         let (sender, wishes) = mpsc::channel(1);
-        Self { paths, check, status, events, sender, wishes }
+        Self { paths, check, status, events, times: Times::default(), sender, wishes }
+    }
+
+    /// Records the times of revisions there from now on.
+    pub(super) fn time(&mut self, times: Times) {
+        self.times = times;
     }
 
     pub(super) fn desk(&self, source: IntakeSource) -> Desk {
@@ -77,7 +84,7 @@ impl Configuration {
             keeps_names: source.keeps_names,
             ..self.check.clone()
         };
-        Desk::new(source, &self.paths, Arc::new(check), self.status.clone(), self.events.clone())
+        Desk::new(source, &self.paths, Arc::new(check), self.status.clone(), self.events.clone(), self.times.clone())
     }
 
     pub(super) fn handle(&self) -> IntakeConfigurator {

@@ -2,6 +2,7 @@
 
 use super::IntakeSource;
 use super::attempt::{Emptiness, Outcome, Shelf, attempt};
+use super::times::Times;
 use super::told::Told;
 use crate::history::Hold;
 use crate::last_good::{LastGood, Record, Stamp, State};
@@ -15,6 +16,7 @@ use podstead_manifest::sops::Opening;
 use podstead_manifest::{Problem, SOPS as CLOSED};
 use podstead_pod::{Revision, Severity, SourceId};
 use podstead_sys::layout::Paths;
+use podstead_sys::tick::Tick;
 use podstead_telemetry::events::EventRecorder;
 use podstead_telemetry::{counted, error_chain};
 use std::collections::BTreeMap;
@@ -47,6 +49,7 @@ pub(super) struct Desk {
     check: Arc<CheckContext>,
     pub(super) shelf: Shelf,
     status: Arc<dyn SourceStatusSink>,
+    times: Times,
     pub(super) told: Told,
     pub(super) store: Arc<UndeltaStore>,
     pub(super) in_force: Option<Stamp>,
@@ -73,8 +76,10 @@ impl Desk {
         check: Arc<CheckContext>,
         status: Arc<dyn SourceStatusSink>,
         events: Arc<dyn EventRecorder>,
+        times: Times,
     ) -> Self {
         Self {
+            times,
             shelf: Shelf { last_good: LastGood::new(paths, source.id.clone()), history_limit: source.history_limit },
             told: Told::new(source.id.clone(), events),
             source,
@@ -92,6 +97,11 @@ impl Desk {
             problems: Vec::new(),
             degraded: None,
         }
+    }
+
+    /// Records the times of revisions there from now on.
+    pub(super) fn time(&mut self, times: Times) {
+        self.times = times;
     }
 
     pub(super) fn id(&self) -> &SourceId {
@@ -120,6 +130,7 @@ impl Desk {
 
     /// Removes the source, which is no longer configured.
     pub(super) fn dismiss(self) {
+        self.times.forget(self.id());
         self.told.good("SourceRemoved", &format!("source removed from the configuration: stopping {}", self.running()));
         self.status.withdraw_source(&self.source.id);
     }
@@ -304,11 +315,13 @@ impl Desk {
     async fn accept(&mut self, artifact: Arc<Artifact>, emptiness: Emptiness) -> Option<Set> {
         let (id, store, in_force) = (self.id().clone(), self.store.clone(), self.in_force.clone());
         let (check, shelf, content) = (self.check.clone(), self.shelf.clone(), artifact.clone());
+        let taken = Tick::now();
         // Judging many files takes a while, and so does the disk.
         let outcome =
             tokio::task::spawn_blocking(move || attempt(&id, &store, in_force.as_ref(), &content, emptiness, &check, &shelf));
         let reason = match outcome.await {
-            Ok(Outcome::Accepted { store, set, stamp }) => {
+            Ok(Outcome::Accepted { store, set, stamp, checked }) => {
+                self.times.accepted(self.id(), &artifact.revision, taken, checked);
                 match emptiness {
                     Emptiness::OfTheSamePlace if self.standing != Standing::InForce => {
                         self.told.good("SourceRecovered", "source can be read again")

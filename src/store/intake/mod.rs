@@ -13,6 +13,7 @@ mod desk;
 mod request;
 mod revisions;
 mod source;
+mod times;
 mod told;
 
 pub use request::IntakeHandle;
@@ -25,13 +26,15 @@ use crate::SourceStatusSink;
 use configure::Configuration;
 pub use configure::IntakeConfigurator;
 use desk::Desk;
-use podstead_artifact::SourceReport;
+use podstead_artifact::{SourceReport, Wakers};
 use podstead_pod::SourceId;
 use podstead_sys::layout::Paths;
+use podstead_telemetry::Traces;
 use podstead_telemetry::events::EventRecorder;
 use request::Request;
 pub use source::IntakeSource;
 use std::sync::Arc;
+use times::Times;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -59,6 +62,15 @@ impl Intake {
         // A source that is configured is never unknown to readers, however soon they ask.
         desks.iter().for_each(Desk::publish);
         (Self { paths: paths.clone(), desks, requests, configuration }, handle)
+    }
+
+    /// Records in `traces` when revisions were read, by the `sources`, and accepted.
+    #[must_use]
+    pub fn traced(mut self, traces: Traces, sources: Wakers) -> Self {
+        let times = Times { sources, traces };
+        self.desks.iter_mut().for_each(|desk| desk.time(times.clone()));
+        self.configuration.time(times);
+        self
     }
 
     /// Emits the last good sets, before any source has been read.

@@ -128,6 +128,7 @@ impl Host {
             probes: Arc::clone(&self.probes) as _,
             statuses: Arc::clone(&self.statuses) as _,
             events: Arc::clone(&self.events) as _,
+            traces: Default::default(),
             incarnations: Arc::clone(&self.incarnations) as _,
             clock: self.clock,
             paths: self.paths.clone(),

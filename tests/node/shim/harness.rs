@@ -168,6 +168,7 @@ impl Host {
             stdin_once: false,
             stop_signal: libc::SIGTERM,
             grace_secs: 30,
+            always_restarts: false,
             shutdown: Default::default(),
         }
     }

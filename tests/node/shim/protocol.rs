@@ -40,8 +40,12 @@ impl RawClient {
     /// `None` when the shim has closed the connection.
     fn receive(&mut self) -> Option<ToClient> {
         loop {
-            if let Some((_, payload)) = self.decoder.next_frame().unwrap() {
-                return Some(serde_json::from_slice(payload).unwrap());
+            // Other frames have times of steps.
+            if let Some((kind, payload)) = self.decoder.next_frame().unwrap() {
+                match kind {
+                    FrameKind::Message => return Some(serde_json::from_slice(payload).unwrap()),
+                    _ => continue,
+                }
             }
             let mut buffer = [0; 4096];
             match self.stream.read(&mut buffer) {

@@ -1,0 +1,100 @@
+//! What goes to the disk: bytes and flushes of a device that has the state directory alone, and syncs, counted by `strace`.
+
+use crate::figures::row;
+use crate::support::{Strace, TestHost, eventually};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// Operations of each kind.
+const TIMES: u64 = 10;
+
+fn pod(name: &str, value: u64, script: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    - name: main\n      \
+         image: localhost/busybox:1\n      command: [sh, -c, '{script}']\n      env: [{{name: VALUE, value: \"{value}\"}}]\n"
+    )
+}
+
+fn run(command: &str, arguments: &[&str]) {
+    let status = Command::new(command).args(arguments).status().unwrap();
+    assert!(status.success(), "{command} {arguments:?}: {status}");
+}
+
+/// Mounts a file system of its own on the state directory.
+fn mount_state(host: &TestHost) {
+    let (image, state) = (host.path("state.img"), host.path("state"));
+    fs::create_dir(&state).unwrap();
+    fs::File::create(&image).unwrap().set_len(256 << 20).unwrap();
+    run("mkfs.ext4", &["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", image.to_str().unwrap()]);
+    run("mount", &["-o", "loop", image.to_str().unwrap(), state.to_str().unwrap()]);
+}
+
+/// Counters of the device: bytes written and flushes.
+fn device(state: &Path) -> (u64, u64) {
+    rustix::fs::syncfs(fs::File::open(state).unwrap()).unwrap();
+    let device = fs::metadata(state).unwrap().dev();
+    let path = format!("/sys/dev/block/{}:{}/stat", nix::sys::stat::major(device), nix::sys::stat::minor(device));
+    let fields: Vec<u64> = fs::read_to_string(path).unwrap().split_whitespace().filter_map(|field| field.parse().ok()).collect();
+    (fields[6] * 512, fields.get(15).copied().unwrap_or(0))
+}
+
+fn syncs(strace: &Strace, below: &Path) -> u64 {
+    let below = format!("<{}", below.display());
+    let log = strace.log();
+    log.lines().filter(|line| line.contains("sync") && !line.contains("resumed") && line.contains(&below)).count() as u64
+}
+
+/// Measures `operation` several times: once with the counters of the device, once with those of `strace`.
+fn measure(host: &TestHost, what: &str, mut operation: impl FnMut(u64)) {
+    let state = host.path("state");
+    let before = device(&state);
+    (0..TIMES).for_each(&mut operation);
+    let after = device(&state);
+    let strace =
+        Strace::attach(host.daemon_pid(), &["-e", "trace=fsync,fdatasync,syncfs"], host.path(&format!("strace-{}", what.len())));
+    (TIMES..2 * TIMES).for_each(&mut operation);
+    let counted = syncs(&strace, &state);
+    let each = |count: u64| count as f64 / TIMES as f64;
+    let (bytes, flushes) = (after.0 - before.0, after.1 - before.1);
+    row(what, &format!("{:.1} syncs, {:.0} KiB, {:.1} flushes", each(counted), each(bytes) / 1024.0, each(flushes)), "-", "-");
+}
+
+/// Syncs, bytes and flushes of a start, an edit, a crash and a look at an unchanged directory, with what the file system adds (journal, metadata).
+pub(crate) fn writes() {
+    let mut host = TestHost::prepare("");
+    mount_state(&host);
+    host.start_daemon();
+    let runs = |name: &str, value: u64| {
+        host.wait_for_pod(name, "a run", |pod| {
+            pod.0["spec"]["containers"][0]["env"][0]["value"] == value.to_string()
+                && pod.container("main")["state"]["running"].is_object()
+        })
+    };
+    let write = |name: &str, value: u64| {
+        host.write_manifest(&format!("{name}.yaml"), &pod(name, value, "exec sleep 1000000"));
+        runs(name, value);
+    };
+    write("edited", 0);
+    // The events of the start of the daemon are on disk.
+    eventually("the events to be written", || {
+        if host.path("state/events.jsonl").try_exists().unwrap() { Ok(()) } else { Err("not yet".to_owned()) }
+    });
+    measure(&host, "start of a pod: state directory", |number| write(&format!("p{number}"), 1));
+    measure(&host, "edit of a pod: state directory", |number| write("edited", number + 1));
+    measure(&host, "crash and restart of a container: state directory", |number| {
+        let name = format!("p{number}");
+        let pid = host.container_pid(&host.pod(&name).unwrap(), "main");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::Signal::SIGKILL).unwrap();
+        host.wait_for_pod(&name, "another run", |pod| {
+            let status = pod.container("main");
+            status["restartCount"] == 1 && status["state"]["running"].is_object()
+        });
+    });
+    measure(&host, "look at an unchanged directory: state directory", |_| {
+        host.cli_ok(&["sync", "manifests", "--wait"]);
+        std::thread::park_timeout(Duration::from_millis(100));
+    });
+}
