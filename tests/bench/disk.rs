@@ -47,18 +47,14 @@ fn syncs(strace: &Strace, below: &Path) -> u64 {
     log.lines().filter(|line| line.contains("sync") && !line.contains("resumed") && line.contains(&below)).count() as u64
 }
 
-/// Measures `operation` several times: once with the counters of the device, once with those of `strace`.
-fn measure(host: &TestHost, what: &str, mut operation: impl FnMut(u64)) {
+/// Measures `operation` several times. The shims were started under `strace`, too.
+fn measure(host: &TestHost, strace: &Strace, what: &str, operation: impl FnMut(u64)) {
     let state = host.path("state");
-    let before = device(&state);
-    (0..TIMES).for_each(&mut operation);
-    let after = device(&state);
-    let strace =
-        Strace::attach(host.daemon_pid(), &["-e", "trace=fsync,fdatasync,syncfs"], host.path(&format!("strace-{}", what.len())));
-    (TIMES..2 * TIMES).for_each(&mut operation);
-    let counted = syncs(&strace, &state);
+    let before = (device(&state), syncs(strace, &state));
+    (0..TIMES).for_each(operation);
+    let after = (device(&state), syncs(strace, &state));
     let each = |count: u64| count as f64 / TIMES as f64;
-    let (bytes, flushes) = (after.0 - before.0, after.1 - before.1);
+    let (bytes, flushes, counted) = (after.0.0 - before.0.0, after.0.1 - before.0.1, after.1 - before.1);
     row(what, &format!("{:.1} syncs, {:.0} KiB, {:.1} flushes", each(counted), each(bytes) / 1024.0, each(flushes)), "-", "-");
 }
 
@@ -67,24 +63,27 @@ pub(crate) fn writes() {
     let mut host = TestHost::prepare("");
     mount_state(&host);
     host.start_daemon();
-    let runs = |name: &str, value: u64| {
+    let options = ["-e", "trace=fsync,fdatasync,syncfs"];
+    let strace = Strace::attach(host.daemon_pid(), &options, host.path("strace.log"));
+    let runs = |name: &str, value: u64, restarts: u64| {
         host.wait_for_pod(name, "a run", |pod| {
             pod.0["spec"]["containers"][0]["env"][0]["value"] == value.to_string()
+                && pod.container("main")["restartCount"] == restarts
                 && pod.container("main")["state"]["running"].is_object()
         })
     };
-    let write = |name: &str, value: u64| {
+    let write = |name: &str, value: u64, restarts: u64| {
         host.write_manifest(&format!("{name}.yaml"), &pod(name, value, "exec sleep 1000000"));
-        runs(name, value);
+        runs(name, value, restarts);
     };
-    write("edited", 0);
+    write("edited", 0, 0);
     // The events of the start of the daemon are on disk.
     eventually("the events to be written", || {
         if host.path("state/events.jsonl").try_exists().unwrap() { Ok(()) } else { Err("not yet".to_owned()) }
     });
-    measure(&host, "start of a pod: state directory", |number| write(&format!("p{number}"), 1));
-    measure(&host, "edit of a pod: state directory", |number| write("edited", number + 1));
-    measure(&host, "crash and restart of a container: state directory", |number| {
+    measure(&host, &strace, "start of a pod: state directory", |number| write(&format!("p{number}"), 1, 0));
+    measure(&host, &strace, "edit of a pod: state directory", |number| write("edited", number + 1, number + 1));
+    measure(&host, &strace, "crash and restart of a container: state directory", |number| {
         let name = format!("p{number}");
         let pid = host.container_pid(&host.pod(&name).unwrap(), "main");
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::Signal::SIGKILL).unwrap();
@@ -93,7 +92,7 @@ pub(crate) fn writes() {
             status["restartCount"] == 1 && status["state"]["running"].is_object()
         });
     });
-    measure(&host, "look at an unchanged directory: state directory", |_| {
+    measure(&host, &strace, "look at an unchanged directory: state directory", |_| {
         host.cli_ok(&["sync", "manifests", "--wait"]);
         std::thread::park_timeout(Duration::from_millis(100));
     });
