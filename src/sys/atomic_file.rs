@@ -66,6 +66,14 @@ pub fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
+/// Reports whether the file system of `directory` has a journal that keeps the order of changes: a new name becomes durable with any file that is
+/// synced after it. ext4 and XFS do; others, such as btrfs and F2FS, may keep what was synced alone.
+pub fn keeps_order(directory: &Path) -> bool {
+    const EXT4: u64 = 0xef53;
+    const XFS: u64 = 0x5846_5342;
+    rustix::fs::statfs(directory).is_ok_and(|system| [EXT4, XFS].contains(&(system.f_type as u64)))
+}
+
 /// Makes a directory and those that lead to it, and all their names durable, whoever made them: what is written into it durably is only as
 /// durable as the names that lead to it, and one that is there may be of a process that died before it could sync. Costs a sync per
 /// ancestor on the same file system: for directories that hold nothing durable yet. Those that are missing get `mode`.
@@ -112,6 +120,12 @@ fn write_temporary(path: &Path, content: &[u8], mode: u32, sync: bool) -> io::Re
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_keeps_no_order() {
+        assert!(!keeps_order(Path::new("/proc")));
+        assert!(!keeps_order(Path::new("/nowhere")));
+    }
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

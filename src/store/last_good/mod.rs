@@ -8,7 +8,7 @@
 //!
 //! A start reads the first file alone. It is replaced atomically, so that a crash leaves the state before or the state after; the file
 //! that it replaces is linked into `revisions` before, so that history costs no writing. An accept waits for the disk twice: for the new file, with
-//! which a journal commits the link, and for its name. A file is a line of JSON with version and hash,
+//! which ext4 and XFS commit the link, and for its name; on other file systems once more, for the link. A file is a line of JSON with version and hash,
 //! and one with the [`State`]. The hash is there because a flipped bit in a set may well be another valid set. Secrets are
 //! sealed in it with this host's key; directory and files are root's alone.
 

@@ -62,7 +62,7 @@ impl LastGood {
     pub(super) fn take_step(&self, step: Step, bytes: &[u8]) -> io::Result<()> {
         match step {
             Step::Archive(number) => self.archive(number),
-            Step::Replace => self.replace(bytes),
+            Step::Replace => self.replace_archived(bytes),
             Step::Prune(number) => self.prune(number),
         }
     }
@@ -91,6 +91,18 @@ impl LastGood {
         Ok(found)
     }
 
+    /// Puts the new state in force when the names of the earlier revisions are durable. A journal that keeps the order makes them so together with
+    /// the new state.
+    fn replace_archived(&self, bytes: &[u8]) -> io::Result<()> {
+        let revisions = self.directory.join(REVISIONS);
+        if atomic_file::keeps_order(&self.directory) || !revisions.exists() {
+            return self.replace(bytes);
+        }
+        let staged = atomic_file::stage(&self.path(), bytes, FILE_MODE)?;
+        atomic_file::sync_directory(&revisions)?;
+        staged.put()
+    }
+
     /// Not durably: a revision that a power cut brings back is removed by the next step of this kind.
     fn prune(&self, number: u64) -> io::Result<()> {
         match fs::remove_file(self.revision_path(number)) {
@@ -99,8 +111,7 @@ impl LastGood {
         }
     }
 
-    /// Durable with the next [`Step::Replace`] on a file system whose journal keeps the order, such as ext4 and XFS. Elsewhere a power cut may take the
-    /// name: then history lacks a revision, and what is in force is not touched.
+    /// Durable with the next [`Step::Replace`].
     fn archive(&self, number: u64) -> io::Result<()> {
         let target = self.revision_path(number);
         make_directory(&self.directory.join(REVISIONS))?;
