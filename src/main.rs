@@ -1,7 +1,13 @@
-//! The `podstead` command: daemon and client in one binary.
+//! The `podstead` command: daemon, client and jobs in one binary.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    podstead_cli::main()
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    match podstead::job::requested(&arguments) {
+        Some(podstead::image::unpack_job::TASK) => podstead::image::unpack_job::run(),
+        Some(_) => ExitCode::FAILURE,
+        None => podstead_cli::main(),
+    }
 }

@@ -7,13 +7,14 @@
 use super::document::{Configuration, DocumentError, Manifest};
 use super::layer::StagedLayer;
 use super::layout::{LAYER_RECORD, LayerRecord, Layout, VERSION};
+use super::names::NamedLayer;
 use super::policy::record::Subject;
 use super::stack::LayerStack;
 use super::staging::{Staging, StagingDirectory};
 use podstead_container::digest::Digest;
 use rustix::fs::{
-    Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fsetxattr, fstat, futimens,
-    openat2,
+    Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fsetxattr,
+    fstat, futimens, openat2,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -31,7 +32,7 @@ pub(super) struct NewImage {
     pub(super) config: Vec<u8>,
     /// Signatures of it, of its manifest and of indexes that lead to it.
     pub(super) signatures: Vec<Subject>,
-    /// Layers that the store does not have, by chain id.
+    /// Layers that the store does not have, by their names.
     pub(super) staged: BTreeMap<Digest, StagedLayer>,
 }
 
@@ -48,6 +49,14 @@ pub(super) enum CommitError {
     #[error("layer has diff ID {actual} instead of {expected}: the image is damaged")]
     DiffId {
         /// In the configuration.
+        expected: Digest,
+        /// Staged.
+        actual: Digest,
+    },
+    /// A staged layer was not made of the bytes that the manifest names.
+    #[error("layer has digest {actual} instead of {expected}: the image is damaged")]
+    Blob {
+        /// In the manifest.
         expected: Digest,
         /// Staged.
         actual: Digest,
@@ -79,7 +88,8 @@ pub(super) fn commit(layout: &Layout, staging: &Staging, image: NewImage) -> Res
     if parsed.config.digest != blobs[1].0 {
         return Err(DocumentError::NotAnImage("a manifest with another configuration".into()).into());
     }
-    let publish = prepare_layers(layout, &configuration, staged, Publication::WithImage)?;
+    let layers = layout.layers_of(&parsed, &configuration);
+    let publish = prepare_layers(layout, &layers, staged, Publication::WithImage)?;
     let documents = staging.directory().map_err(failed("write manifest and configuration"))?;
     let mut written = Vec::new();
     for (digest, content) in blobs {
@@ -100,18 +110,12 @@ pub(super) fn commit(layout: &Layout, staging: &Staging, image: NewImage) -> Res
 pub(super) fn salvage(
     layout: &Layout,
     staging: &Staging,
-    configuration: &Configuration,
+    layers: &[NamedLayer],
     mut staged: BTreeMap<Digest, StagedLayer>,
 ) -> Result<usize, CommitError> {
-    let mut whole = Configuration { diff_ids: Vec::new(), ..configuration.clone() };
-    for (chain, diff_id) in configuration.chain_ids().into_iter().zip(&configuration.diff_ids) {
-        if !staged.contains_key(&chain) && !layout.layer(chain).is_dir() {
-            break;
-        }
-        whole.diff_ids.push(*diff_id);
-    }
-    let chains = whole.chain_ids();
-    staged.retain(|chain, _| chains.contains(chain));
+    let is_here = |layer: &&NamedLayer| staged.contains_key(&layer.name) || layout.layer(layer.name).is_dir();
+    let whole: Vec<NamedLayer> = layers.iter().take_while(is_here).copied().collect();
+    staged.retain(|name, _| whole.iter().any(|layer| layer.name == *name));
     if staged.is_empty() {
         return Ok(0);
     }
@@ -134,13 +138,13 @@ enum Publication {
 /// Completes the staged layers: looks of implicit parents, records. Lowest first, for each needs those below.
 fn prepare_layers(
     layout: &Layout,
-    configuration: &Configuration,
+    layers: &[NamedLayer],
     mut staged: BTreeMap<Digest, StagedLayer>,
     publication: Publication,
 ) -> Result<Vec<(StagingDirectory, Digest)>, CommitError> {
     let mut below: Vec<PathBuf> = Vec::new();
     let mut publish = Vec::new();
-    for (chain, diff_id) in configuration.chain_ids().into_iter().zip(&configuration.diff_ids) {
+    for NamedLayer { name: chain, is_old, blob: promised, diff_id } in layers.iter().copied() {
         let Some(layer) = staged.remove(&chain) else {
             match layout.layer(chain).is_dir() {
                 true => below.push(layout.tree(chain)),
@@ -149,8 +153,16 @@ fn prepare_layers(
             continue;
         };
         let StagedLayer { directory, blob, blob_size: _, diff_id: actual, unpacked } = layer;
-        if actual != *diff_id {
-            return Err(CommitError::DiffId { expected: *diff_id, actual });
+        if actual != diff_id {
+            return Err(CommitError::DiffId { expected: diff_id, actual });
+        }
+        if is_old {
+            // It was here a moment ago.
+            return Err(CommitError::Missing(chain));
+        }
+        // The name is made of it: this is what keeps a layer from passing for another one.
+        if blob != promised {
+            return Err(CommitError::Blob { expected: promised, actual: blob });
         }
         complete_implicit(&directory.tree(), &below, &unpacked.implicit).map_err(failed("set attributes of directories"))?;
         if unpacked.lost_xattrs > 0 {
@@ -221,7 +233,7 @@ fn complete_implicit(tree: &Path, below: &[PathBuf], implicit: &[Vec<u8>]) -> io
     let stack = LayerStack::new(below);
     // Deepest first, for completing one sets nothing of its parents; a path sorts after its parents.
     for path in implicit.iter().rev() {
-        let resolve = rustix::fs::ResolveFlags::IN_ROOT | rustix::fs::ResolveFlags::NO_MAGICLINKS;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(directory) = openat2(&root, &path[..], flags, Mode::empty(), resolve) else {
             // Replaced by something else later in the archive.

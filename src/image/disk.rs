@@ -4,7 +4,7 @@ use super::access::{Access, Means};
 use super::collect::plan::{self, Amount, Candidate, Content, Goal, Plan};
 use super::collect::{Root, RootTarget};
 use super::commit::{self, CommitError, NewImage};
-use super::document::Configuration;
+use super::document::{Configuration, ImageManifest};
 use super::explain::explain;
 use super::import::{self, ImportError};
 use super::index::{Index, LoadError, Named};
@@ -12,11 +12,13 @@ use super::layer::StagedLayer;
 use super::layout::{LAYER_RECORD, LayerRecord, Layout, VERSION};
 use super::lease::Leases;
 use super::limits::Limits;
+use super::names::NamedLayer;
 use super::policy::record::{SignatureRecord, Subject};
 use super::policy::{Gate, Refusal, Wanted};
 use super::space::{Reserve, Space};
 use super::staging::{Staging, private_directory};
 use super::transfer::FORGOTTEN;
+use super::unpack_job::Unpacker;
 use jiff::Timestamp;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
@@ -29,7 +31,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -117,7 +119,12 @@ fn take(lock: &File) -> io::Result<bool> {
 impl Disk {
     /// Opens the store at `root`, made if missing. What a crash left behind is removed; what is not whole is forgotten, its reference
     /// set aside, and told in the list returned.
-    pub(super) fn open(root: &Path, limits: Limits, reserve: Reserve) -> Result<(Self, Vec<String>), StoreError> {
+    pub(super) fn open(
+        root: &Path,
+        limits: Limits,
+        reserve: Reserve,
+        unpacker: Arc<Unpacker>,
+    ) -> Result<(Self, Vec<String>), StoreError> {
         let failed = |operation| move |source| StoreError::Io { operation, root: root.to_owned(), source };
         let layout = Layout::new(root);
         std::fs::create_dir_all(root).map_err(failed("create directory"))?;
@@ -129,7 +136,7 @@ impl Disk {
             return Err(StoreError::Locked(root.to_owned()));
         }
         check_version(&layout)?;
-        let staging = Staging::open(layout.staging()).map_err(failed("empty the staging directory"))?;
+        let staging = Staging::open(layout.staging(), unpacker).map_err(failed("empty the staging directory"))?;
         let (index, broken) = Index::load(&layout).map_err(failed("read references"))?;
         let (index, making) = (Mutex::new(index), RwLock::default());
         let space = Space::of(staging.path(), reserve);
@@ -180,9 +187,13 @@ impl Disk {
         Some((record.target, resolved))
     }
 
-    /// A lease on the layers of an image that is being fetched: those that are here stay until it is whole.
-    pub(super) fn hold(&self, configuration: &Configuration) -> ImageLease {
-        self.leases.give(configuration.chain_ids())
+    /// The layers of an image that is being fetched, lowest first, and a lease on them: those that are here stay until it is whole.
+    pub(super) fn hold(&self, manifest: &ImageManifest, configuration: &Configuration) -> (Vec<NamedLayer>, ImageLease) {
+        // Nothing is removed between the look and the lease.
+        let _making = self.making();
+        let layers = self.layout.layers_of(manifest, configuration);
+        let lease = self.leases.give(layers.iter().map(|layer| layer.name).collect());
+        (layers, lease)
     }
 
     /// A registry delivered what was asked for.
@@ -319,14 +330,10 @@ impl Disk {
     }
 
     /// Publishes layers of an image that is not complete, so that they need not be made again; returns how many.
-    pub(super) fn salvage(
-        &self,
-        configuration: &Configuration,
-        staged: BTreeMap<Digest, StagedLayer>,
-    ) -> Result<usize, CommitError> {
+    pub(super) fn salvage(&self, layers: &[NamedLayer], staged: BTreeMap<Digest, StagedLayer>) -> Result<usize, CommitError> {
         let salvaged = {
             let _making = self.making();
-            commit::salvage(&self.layout, &self.staging, configuration, staged)
+            commit::salvage(&self.layout, &self.staging, layers, staged)
         };
         self.sweep_due();
         let count = salvaged?;

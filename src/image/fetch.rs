@@ -125,6 +125,7 @@ impl Fetcher {
 
     async fn unpack(&self, joined: &mut Joined, wanted: &WantedLayer, stop: &CancellationToken) -> Result<StagedLayer, FetchError> {
         let mut report = Report::new(&self.progress, &wanted.pull, &wanted.layer);
+        let mut crashed = false;
         loop {
             let begin = self.permit(joined, &mut report);
             let permit = stop.run_until_cancelled(begin).await.ok_or(FetchError::Stopped)??;
@@ -141,6 +142,11 @@ impl Fetcher {
                 Err(LayerError::Read(_)) if stop.is_cancelled() => return Err(FetchError::Stopped),
                 // It became far: it is unpacked when its last byte is here.
                 Err(LayerError::Read(error)) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // Once: the bytes are here, and the layer may have no part in it.
+                Err(LayerError::Job(error)) if error.is_crash() && !crashed => {
+                    crashed = true;
+                    tracing::warn!(layer = %wanted.layer.digest, error = &error as &dyn std::error::Error, "unpacking the layer once more");
+                }
                 Err(error @ LayerError::Read(_)) => return Err(joined.failure().map_or_else(|| error.into(), Into::into)),
                 Err(error) => return Err(error.into()),
             }

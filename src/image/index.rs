@@ -7,6 +7,7 @@ use super::commit::CommitError;
 use super::document::{Configuration, DocumentError, Manifest};
 use super::layout::{LAYER_RECORD, LayerRecord, Layout, RefRecord, VERSION};
 use super::lease::Leases;
+use super::names::NamedLayer;
 use jiff::Timestamp;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
@@ -57,6 +58,16 @@ pub(super) enum LoadError {
     /// A document of it says something impossible.
     #[error(transparent)]
     Document(#[from] DocumentError),
+    /// A layer is not the one that the configuration names.
+    #[error("layer {blob} has diff ID {actual} instead of {expected}: the image is damaged")]
+    DiffId {
+        /// Digest of the layer's bytes.
+        blob: Digest,
+        /// In the configuration.
+        expected: Digest,
+        /// Of the layer.
+        actual: Digest,
+    },
 }
 
 impl LoadError {
@@ -64,7 +75,7 @@ impl LoadError {
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::Read { path, .. } | Self::Damaged { path } | Self::Record { path, .. } | Self::Version { path, .. } => Some(path),
-            Self::Document(_) => None,
+            Self::Document(_) | Self::DiffId { .. } => None,
         }
     }
 }
@@ -75,7 +86,7 @@ pub(super) struct StoredImage {
     pub(super) digest: Digest,
     config_digest: Digest,
     config: ImageConfig,
-    /// All layers, lowest first.
+    /// Names of all layers, lowest first.
     chains: Vec<Digest>,
     /// Those that show, lowest first.
     layers: Vec<PathBuf>,
@@ -92,19 +103,23 @@ impl StoredImage {
             Manifest::Index(_) => return Err(DocumentError::NotAnImage("an index".into()).into()),
         };
         let configuration = Configuration::parse(&read_blob(layout, manifest.config.digest)?, manifest.layers.len())?;
-        let chains = configuration.chain_ids();
+        let named = layout.layers_of(&manifest, &configuration);
         let mut layers = Vec::new();
         let mut bytes = 0;
         let mut sizes = Vec::new();
-        for chain in &chains {
-            let record: LayerRecord = read_record(&layout.layer(*chain).join(LAYER_RECORD), |record: &LayerRecord| record.version)?;
+        for NamedLayer { name, is_old: _, blob, diff_id } in &named {
+            let record: LayerRecord = read_record(&layout.layer(*name).join(LAYER_RECORD), |record: &LayerRecord| record.version)?;
+            if record.diff_id != *diff_id {
+                return Err(LoadError::DiffId { blob: *blob, expected: *diff_id, actual: record.diff_id });
+            }
             bytes += record.bytes;
             sizes.push(record.amount());
             if record.opaque_root {
                 layers.clear();
             }
-            layers.push(layout.tree(*chain));
+            layers.push(layout.tree(*name));
         }
+        let chains = named.into_iter().map(|layer| layer.name).collect();
         Ok(Self { digest, config_digest: manifest.config.digest, config: configuration.process, chains, layers, bytes, sizes })
     }
 

@@ -4,7 +4,7 @@
 //! version           the layout's version
 //! lock              held while the store is open
 //! blobs/<digest>    manifests and configurations, as they came
-//! layers/<chain>/   fs/ and layer.json
+//! layers/<name>/    fs/ and layer.json
 //! refs/<hash>.json  what a reference names
 //! signatures/<hex>  signatures of the image with this manifest
 //! staging/          what is being made; emptied at start
@@ -15,6 +15,8 @@
 
 use super::access::Access;
 use super::collect::plan::Amount;
+use super::document::{Configuration, ImageManifest};
+use super::names::{self, NamedLayer};
 use super::staging::TREE;
 use jiff::Timestamp;
 use podstead_container::digest::Digest;
@@ -72,6 +74,11 @@ impl Layout {
         self.layers().join(chain.hex())
     }
 
+    /// The layers of an image, lowest first. What is leased or named keeps its name.
+    pub(super) fn layers_of(&self, manifest: &ImageManifest, configuration: &Configuration) -> Vec<NamedLayer> {
+        names::of(manifest, configuration, |chain| self.layer(chain).is_dir())
+    }
+
     pub(super) fn tree(&self, chain: Digest) -> PathBuf {
         self.layer(chain).join(TREE)
     }
@@ -108,7 +115,7 @@ pub(super) const LAYER_RECORD: &str = "layer.json";
 pub(super) struct LayerRecord {
     /// Of this record.
     pub(super) version: u32,
-    /// Digest of the archive that it was unpacked from.
+    /// Digest of the archive that it was unpacked from, as the job said that unpacked it.
     pub(super) diff_id: Digest,
     /// Digest of the bytes that came.
     pub(super) blob: Digest,

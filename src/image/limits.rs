@@ -3,6 +3,7 @@
 //! An image is counted as a whole: its layers are unpacked at the same time and share one [`Budget`]. What one layer keeps in memory is
 //! bounded by the layer.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +14,8 @@ const RATIO_FROM: u64 = 256 << 20;
 const ARCHIVE_IMAGES: u64 = 16;
 
 /// Bounds of an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Entries of all layers: files, directories, whiteouts, and directories that have no entry of their own.
     pub entries: u64,
@@ -71,7 +73,8 @@ impl Limits {
 }
 
 /// Kind of a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Bound {
     /// [`Limits::entries`].
     Entries,
@@ -118,7 +121,8 @@ impl Bound {
 }
 
 /// An image, a layer or an entry is beyond a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Exceeded {
     /// Of what.
     pub bound: Bound,
@@ -154,6 +158,32 @@ pub(super) fn shown_bytes(bytes: u64) -> String {
 /// Refuses `used` beyond `limit`.
 pub(super) fn check(bound: Bound, used: u64, limit: u64) -> Result<(), Exceeded> {
     if used > limit { Err(Exceeded { bound, limit }) } else { Ok(()) }
+}
+
+/// What layers took of an image's limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Used {
+    /// Entries, and directories without one.
+    pub entries: u64,
+    /// Directories without an entry.
+    pub implicit_directories: u64,
+    /// Memory for their paths.
+    pub path_memory: u64,
+    /// Decompressed bytes.
+    pub bytes: u64,
+}
+
+impl Used {
+    /// What came after `earlier`; `None` if something became less.
+    pub fn since(&self, earlier: &Self) -> Option<Self> {
+        Some(Self {
+            entries: self.entries.checked_sub(earlier.entries)?,
+            implicit_directories: self.implicit_directories.checked_sub(earlier.implicit_directories)?,
+            path_memory: self.path_memory.checked_sub(earlier.path_memory)?,
+            bytes: self.bytes.checked_sub(earlier.bytes)?,
+        })
+    }
 }
 
 /// Count of what the layers of an image have taken, shared by the threads that unpack them.
@@ -215,6 +245,28 @@ impl Budget {
     fn add(&self, counter: fn(&Self) -> &AtomicU64, count: u64) -> u64 {
         let sum = counter(self).fetch_add(count, Ordering::Relaxed).saturating_add(count);
         self.image.as_ref().map_or(sum, |image| image.add(counter, count))
+    }
+
+    /// What was taken so far.
+    pub fn used(&self) -> Used {
+        let [entries, implicit_directories, path_memory, bytes] =
+            [Self::entries_of, Self::implicit_directories_of, Self::implicit_memory_of, Self::unpacked_bytes_of]
+                .map(|counter| counter(self).load(Ordering::Relaxed));
+        Used { entries, implicit_directories, path_memory, bytes }
+    }
+
+    /// Counts what was taken elsewhere.
+    pub fn take_used(&self, used: Used) -> Result<(), Exceeded> {
+        let Used { entries, implicit_directories, path_memory, bytes } = used;
+        self.take(
+            Self::implicit_directories_of,
+            implicit_directories,
+            Bound::ImplicitDirectories,
+            self.limits.implicit_directories,
+        )?;
+        check(Bound::PathMemory, self.add(Self::implicit_memory_of, path_memory), self.limits.path_memory)?;
+        self.take_entries(entries)?;
+        self.take_bytes(bytes)
     }
 
     /// Counts entries.

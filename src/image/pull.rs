@@ -11,6 +11,7 @@ use super::document::{Configuration, Descriptor, DocumentError, ImageManifest, M
 use super::explain::{explain, is_for_want_of_space};
 use super::fetch::{FetchError, FetchedLayer, Fetcher, WantedLayer};
 use super::layer::{Bounds, StagedLayer};
+use super::names::NamedLayer;
 use super::platform;
 use super::policy::record::Subject;
 use super::policy::search::{Place, SearchError, search};
@@ -21,9 +22,9 @@ use super::room::{self, Part, RoomError};
 use super::transfer::{BlobKey, Joined, Source};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
-use podstead_container::ResolvedImage;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
+use podstead_container::{ImageLease, ResolvedImage};
 use podstead_pod::objects::FingerprintKey;
 use podstead_runtime::PullState;
 use podstead_runtime::pull_secrets::Login;
@@ -359,11 +360,11 @@ impl Puller {
             return Err(PullError::Platform { offered: platform::spell(&configuration.platform), host: platform::spell(&host) });
         }
         // Also those that are published before the image is complete.
-        let _lease = self.disk.hold(&configuration);
-        let missing = self.missing(&manifest, &configuration);
+        let (layers, _lease) = self.hold(&manifest, &configuration).await?;
+        let missing = self.missing(&manifest, &layers);
         self.make_room(&missing).await;
-        let bounds = self.bounds(&manifest, &configuration, &missing).await?;
-        let (mut fetched, failure) = self.layers(reference, caller, pull, &missing, &configuration, &bounds).await;
+        let bounds = self.bounds(&manifest, &layers, &missing).await?;
+        let (mut fetched, failure) = self.layers(reference, caller, pull, &missing, &layers, &bounds).await;
         let (manifest, config) = (documents.last().map(|bytes| bytes.to_vec()).unwrap_or_default(), config.to_vec());
         let result = match failure {
             None => {
@@ -390,7 +391,7 @@ impl Puller {
                 self.on_disk(reference, gone).await.and(Err(error))
             }
             Some(error) => {
-                if let Err(error) = self.publish(reference, &configuration, fetched).await {
+                if let Err(error) = self.publish(reference, &layers, fetched).await {
                     tracing::warn!(image = %reference, error = %explain(&error), "cannot keep the layers of a failed pull");
                 }
                 Err(error)
@@ -449,23 +450,26 @@ impl Puller {
         Err(DocumentError::NotAnImage("an index nested more than two levels deep".into()).into())
     }
 
+    /// The layers of the image by their names in the store, and a lease on them.
+    async fn hold(
+        &self,
+        manifest: &ImageManifest,
+        configuration: &Configuration,
+    ) -> Result<(Vec<NamedLayer>, ImageLease), PullError> {
+        let (disk, manifest, configuration) = (Arc::clone(&self.disk), manifest.clone(), configuration.clone());
+        tokio::task::spawn_blocking(move || disk.hold(&manifest, &configuration)).await.map_err(|_| PullError::Stopped)
+    }
+
     /// The layers that the store lacks.
-    fn missing(&self, manifest: &ImageManifest, configuration: &Configuration) -> Vec<MissingLayer> {
-        let layers = manifest.layers.iter().zip(&configuration.diff_ids);
-        let all = configuration.chain_ids().into_iter().zip(layers);
-        let missing = all.filter(|(chain, _)| !self.disk.has_layer(*chain));
+    fn missing(&self, manifest: &ImageManifest, layers: &[NamedLayer]) -> Vec<MissingLayer> {
+        let missing = layers.iter().zip(&manifest.layers).filter(|(layer, _)| !self.disk.has_layer(layer.name));
         missing
-            .map(|(chain, (descriptor, diff_id))| MissingLayer { chain, diff_id: *diff_id, descriptor: descriptor.clone() })
+            .map(|(layer, descriptor)| MissingLayer { chain: layer.name, diff_id: layer.diff_id, descriptor: descriptor.clone() })
             .collect()
     }
 
     /// Limits for the layers to be fetched; an error if the image is obviously too large. Partly fetched layers of others make room for it.
-    async fn bounds(
-        &self,
-        manifest: &ImageManifest,
-        configuration: &Configuration,
-        missing: &[MissingLayer],
-    ) -> Result<Bounds, PullError> {
+    async fn bounds(&self, manifest: &ImageManifest, layers: &[NamedLayer], missing: &[MissingLayer]) -> Result<Bounds, PullError> {
         let transfers = self.fetcher.transfers.clone();
         let keys: BTreeSet<BlobKey> = missing.iter().map(|layer| blob_key(&layer.descriptor)).collect();
         let spooled = tokio::task::spawn_blocking(move || transfers.spooled()).await.map_err(|_| PullError::Stopped)?;
@@ -475,7 +479,7 @@ impl Puller {
         let fetched: HashMap<Digest, u64> = missing.iter().map(|layer| (layer.chain, rest(layer))).collect();
         let part =
             |chain| fetched.get(&chain).map_or_else(|| Part::Present(self.disk.layer_record(chain)), |size| Part::Missing(*size));
-        let parts: Vec<Part> = configuration.chain_ids().into_iter().map(part).collect();
+        let parts: Vec<Part> = layers.iter().map(|layer| part(layer.name)).collect();
         let compressed = manifest.layers.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.size));
         let (limits, space) = (self.fetcher.limits, self.disk.space().clone());
         let image = match room::budget(&limits, &space, compressed, &parts) {
@@ -507,7 +511,7 @@ impl Puller {
         caller: &Caller,
         pull: &Arc<Pull>,
         missing: &[MissingLayer],
-        configuration: &Configuration,
+        layers: &[NamedLayer],
         bounds: &Bounds,
     ) -> (BTreeMap<Digest, FetchedLayer>, Option<PullError>) {
         pull.downloading(missing.iter().map(|layer| &layer.descriptor));
@@ -549,8 +553,8 @@ impl Puller {
             if failure.is_some() {
                 stop.cancel();
             } else if begun.elapsed() >= EARLY && !tasks.is_empty() {
-                let lowest = self.lowest(configuration, &mut fetched);
-                if let Err(error) = self.publish(reference, configuration, lowest).await {
+                let lowest = self.lowest(layers, &mut fetched);
+                if let Err(error) = self.publish(reference, layers, lowest).await {
                     failure = Some(error);
                     stop.cancel();
                 }
@@ -560,13 +564,9 @@ impl Puller {
     }
 
     /// Takes the staged layers below which nothing is missing.
-    fn lowest(
-        &self,
-        configuration: &Configuration,
-        fetched: &mut BTreeMap<Digest, FetchedLayer>,
-    ) -> BTreeMap<Digest, FetchedLayer> {
+    fn lowest(&self, layers: &[NamedLayer], fetched: &mut BTreeMap<Digest, FetchedLayer>) -> BTreeMap<Digest, FetchedLayer> {
         let mut lowest = BTreeMap::new();
-        for chain in configuration.chain_ids() {
+        for chain in layers.iter().map(|layer| layer.name) {
             match fetched.remove(&chain) {
                 Some(layer) => drop(lowest.insert(chain, layer)),
                 None if self.disk.has_layer(chain) => {}
@@ -580,17 +580,17 @@ impl Puller {
     async fn publish(
         &self,
         reference: &Reference,
-        configuration: &Configuration,
+        layers: &[NamedLayer],
         fetched: BTreeMap<Digest, FetchedLayer>,
     ) -> Result<(), PullError> {
         if fetched.is_empty() {
             return Ok(());
         }
-        let (chains, layers): (Vec<_>, Vec<_>) = fetched.into_iter().unzip();
-        let (staged, blobs): (Vec<_>, Vec<_>) = layers.into_iter().map(|layer| (layer.staged, layer.blob)).unzip();
+        let (chains, fetched): (Vec<_>, Vec<_>) = fetched.into_iter().unzip();
+        let (staged, blobs): (Vec<_>, Vec<_>) = fetched.into_iter().map(|layer| (layer.staged, layer.blob)).unzip();
         let staged = chains.iter().copied().zip(staged).collect();
-        let configuration = configuration.clone();
-        self.on_disk(reference, move |disk, _| disk.salvage(&configuration, staged).map(|_| ())).await?;
+        let layers = layers.to_vec();
+        self.on_disk(reference, move |disk, _| disk.salvage(&layers, staged).map(|_| ())).await?;
         let published = chains.iter().zip(blobs).filter(|(chain, _)| self.disk.has_layer(**chain));
         let served: Vec<Joined> = published.map(|(_, blob)| blob).collect();
         finish(served).await;

@@ -1,7 +1,10 @@
 //! Directories in which layers are built: emptied at start, on the file system of the store, so that a finished layer only has to be
 //! renamed.
 
+use super::limits::Limits;
+use super::unpack_job::{Decompressed, Unpacker};
 use podstead_sys::remove_tree::remove_tree;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -16,24 +19,30 @@ pub const TREE: &str = "fs";
 pub struct Staging {
     path: Arc<PathBuf>,
     next: Arc<AtomicU64>,
+    unpacker: Arc<Unpacker>,
 }
 
 impl Staging {
-    /// Removes leftovers of a crash at `path` and creates an empty directory.
-    pub fn open(path: PathBuf) -> io::Result<Self> {
+    /// Removes leftovers of a crash at `path` and creates an empty directory. `unpacker` fills its directories.
+    pub fn open(path: PathBuf, unpacker: Arc<Unpacker>) -> io::Result<Self> {
         remove_tree(&path)?;
         private_directory(&path)?;
-        Ok(Self { path: Arc::new(path), next: Arc::default() })
+        Ok(Self { path: Arc::new(path), next: Arc::default(), unpacker })
     }
 
     /// A new directory with an empty tree that belongs to root and has mode 0755, as a container's `/` has if no layer says otherwise.
     pub fn directory(&self) -> io::Result<StagingDirectory> {
-        let directory = StagingDirectory { path: Some(self.fresh()) };
+        let directory = StagingDirectory { path: Some(self.fresh()), unpacker: Arc::clone(&self.unpacker) };
         private_directory(directory.path())?;
         let tree = directory.tree();
         std::fs::create_dir(&tree)?;
         std::fs::set_permissions(&tree, std::fs::Permissions::from_mode(0o755))?;
         Ok(directory)
+    }
+
+    /// What is in a compressed file, which a job decompresses.
+    pub(super) fn decompress(&self, file: File, limits: &Limits) -> io::Result<Decompressed> {
+        self.unpacker.decompress(file, self.directory()?, limits).map_err(io::Error::other)
     }
 
     /// A path that nothing has.
@@ -63,12 +72,18 @@ impl Staging {
 pub struct StagingDirectory {
     /// `None` once it moved away.
     path: Option<PathBuf>,
+    unpacker: Arc<Unpacker>,
 }
 
 impl StagingDirectory {
     /// The directory.
     pub fn path(&self) -> &Path {
         self.path.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// What unpacks layers into it.
+    pub(super) fn unpacker(&self) -> &Unpacker {
+        &self.unpacker
     }
 
     /// Directory for the layer's files.
@@ -111,13 +126,25 @@ pub fn private_directory(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use podstead_telemetry::events::{EventRecorder, EventType, Subject};
+
+    #[derive(Debug)]
+    struct Unrecorded;
+
+    impl EventRecorder for Unrecorded {
+        fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}
+    }
+
+    fn open(path: PathBuf) -> Staging {
+        Staging::open(path, Arc::new(Unpacker::new(Default::default(), Arc::new(Unrecorded)))).unwrap()
+    }
 
     #[test]
     fn what_a_crash_left_is_gone_after_opening() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("staging");
         std::fs::create_dir_all(path.join("0/fs/etc")).unwrap();
-        let staging = Staging::open(path.clone()).unwrap();
+        let staging = open(path.clone());
         assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
         let layer = staging.directory().unwrap();
         assert!(layer.tree().is_dir());
@@ -137,14 +164,14 @@ mod tests {
             innermost = openat(&innermost, "d", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).unwrap();
         }
         drop(innermost);
-        Staging::open(path.clone()).unwrap();
+        open(path.clone());
         assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
     }
 
     #[test]
     fn the_second_of_two_equal_layers_gives_way() {
         let directory = tempfile::tempdir().unwrap();
-        let staging = Staging::open(directory.path().join("staging")).unwrap();
+        let staging = open(directory.path().join("staging"));
         let target = directory.path().join("layer");
         let (first, second) = (staging.directory().unwrap(), staging.directory().unwrap());
         std::fs::write(first.tree().join("first"), b"").unwrap();

@@ -18,10 +18,12 @@ use super::repository::Repositories;
 use super::slots::{SlotLimits, Slots};
 use super::space::Reserve;
 use super::transfer::{Setup, Transfers};
+use super::unpack_job::Unpacker;
 use super::user;
 use async_trait::async_trait;
 use podstead_container::reference::Reference;
 use podstead_container::{ProcessUser, ResolvedImage};
+use podstead_job::launch::JobSettings;
 use podstead_pod::containers::PullPolicy;
 use podstead_pod::objects::FingerprintKey;
 use podstead_runtime::pull_secrets::PullSecrets;
@@ -39,7 +41,7 @@ const PROGRESS_QUEUE: usize = 256;
 
 /// Layers fetched from one registry at once.
 const LAYERS_PER_HOST: usize = 3;
-/// Layers unpacked at once. Each has three threads.
+/// Layers unpacked at once. Each has a job with three threads.
 const UNPACKERS: usize = 3;
 
 /// Directories that are looked at when a registry is asked.
@@ -79,7 +81,7 @@ pub struct ImageStoreConfig {
     /// When and down to what unused images are removed.
     pub collection: CollectionConfig,
     /// Layers fetched at once, over all pulls, of which a registry has at most three, and one whatever the others do. At most three of them are
-    /// unpacked at once, which takes some 5 MiB of memory each.
+    /// unpacked at once, by jobs with some 5 MiB of memory each.
     pub parallel_layers: usize,
     /// Bytes per second below which a connection is made again, at the byte where it was; 0 for no minimum.
     pub minimum_rate: u64,
@@ -89,6 +91,8 @@ pub struct ImageStoreConfig {
     pub stall_timeout: Duration,
     /// For telling whether an image was pulled with the same credentials.
     pub fingerprint_key: FingerprintKey,
+    /// How the jobs are started that unpack layers.
+    pub jobs: JobSettings,
 }
 
 impl Default for ImageStoreConfig {
@@ -108,6 +112,7 @@ impl Default for ImageStoreConfig {
             rate_window: Duration::from_secs(60),
             stall_timeout,
             fingerprint_key,
+            jobs: JobSettings::default(),
         }
     }
 }
@@ -158,7 +163,8 @@ impl ImageStore {
         if let Some(problem) = config.registries.iter().find_map(RegistryConfig::problem) {
             return Err(StoreError::Registry(problem));
         }
-        let (disk, problems) = Disk::open(root, config.limits, config.reserve)?;
+        let unpacker = Arc::new(Unpacker::new(config.jobs.clone(), Arc::clone(&events)));
+        let (disk, problems) = Disk::open(root, config.limits, config.reserve, unpacker)?;
         let failed = |operation| move |source| StoreError::Io { operation, root: root.to_owned(), source };
         for problem in problems {
             tracing::error!("{problem}");

@@ -3,7 +3,7 @@
 use nix::cmsg_space;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 /// Receives bytes into `buffer` and adds descriptors that came with them, close-on-exec, to `descriptors`. 0 is the end.
@@ -23,7 +23,12 @@ pub fn receive(socket: &UnixStream, buffer: &mut [u8], descriptors: &mut Vec<Own
 
 /// Sends `bytes`, all of them, with a descriptor.
 pub fn send(socket: &UnixStream, bytes: &[u8], descriptor: impl AsFd) -> nix::Result<()> {
-    let raw = [descriptor.as_fd().as_raw_fd()];
+    send_all(socket, bytes, &[descriptor.as_fd()])
+}
+
+/// Sends `bytes`, all of them, with descriptors, at most four.
+pub fn send_all(socket: &UnixStream, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> nix::Result<()> {
+    let raw: Vec<RawFd> = descriptors.iter().map(|descriptor| descriptor.as_raw_fd()).collect();
     let mut sent = sendmsg::<()>(
         socket.as_raw_fd(),
         &[IoSlice::new(bytes)],

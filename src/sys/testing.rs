@@ -1,6 +1,7 @@
 //! Private mounts and network namespaces for tests, here and in other crates.
 #![allow(clippy::unwrap_used, reason = "what a test needs and cannot have has to fail it")]
 
+use std::ffi::CStr;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -45,4 +46,59 @@ pub fn in_new_netns(body: impl FnOnce(&Path, &dyn Fn() -> bool)) {
     drop(holder.stdin.take());
     holder.wait().unwrap();
     result.unwrap();
+}
+
+/// Tries what no job may do; returns what came of it. Most words do not come back.
+#[expect(unsafe_code, reason = "the calls are made as an attacker would make them")]
+pub fn attack(word: &str) -> String {
+    const SHADOW: &CStr = c"/etc/shadow";
+    // SAFETY: all pointers are to static strings or null; a call that succeeds ends this process, which is there to be attacked.
+    let result = unsafe {
+        match word {
+            "execve" => i64::from(libc::execv(c"/bin/true".as_ptr(), [c"true".as_ptr(), std::ptr::null()].as_ptr())),
+            "socket" => i64::from(libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)),
+            "socket-inet" => i64::from(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0)),
+            "kill" => i64::from(libc::kill(1, 0)),
+            "kill-own" => i64::from(libc::kill(libc::getpid(), libc::SIGUSR1)),
+            "mount" => i64::from(libc::mount(c"none".as_ptr(), c"/".as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null())),
+            "ptrace" => libc::ptrace(libc::PTRACE_ATTACH, 1, 0, 0),
+            "unshare" => i64::from(libc::unshare(libc::CLONE_NEWUSER)),
+            "setns" => i64::from(libc::setns(0, 0)),
+            "chroot" => i64::from(libc::chroot(c"/".as_ptr())),
+            "setuid" => libc::syscall(libc::SYS_setresuid, 0, 0, 0),
+            "fork" => libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0),
+            "keyctl" => libc::syscall(libc::SYS_keyctl, 0, 0, 0, 0, 0),
+            "bpf" => libc::syscall(libc::SYS_bpf, 0, 0, 0),
+            "io_uring" => libc::syscall(libc::SYS_io_uring_setup, 1, 0),
+            "tty" => i64::from(libc::ioctl(0, libc::TIOCSTI, c"x".as_ptr())),
+            "name" => i64::from(libc::open(SHADOW.as_ptr(), libc::O_RDONLY)),
+            "dotdot" => i64::from(libc::open(c"../../../../../../etc/shadow".as_ptr(), libc::O_RDONLY)),
+            "proc" => i64::from(libc::open(c"/proc/1/root/etc/shadow".as_ptr(), libc::O_RDONLY)),
+            "trusted" => i64::from(libc::lsetxattr(c"/".as_ptr(), c"trusted.overlay.opaque".as_ptr(), c"y".as_ptr().cast(), 1, 0)),
+            "disk" => {
+                libc::mknodat(libc::AT_FDCWD, c"/disk".as_ptr(), libc::S_IFBLK | 0o666, libc::makedev(254, 0));
+                i64::from(libc::openat(libc::AT_FDCWD, c"/disk".as_ptr(), libc::O_RDONLY))
+            }
+            "setuid-program" => {
+                // It may be made, as layers have such files; nothing of it may be executed.
+                libc::openat(libc::AT_FDCWD, c"/program".as_ptr(), libc::O_CREAT | libc::O_WRONLY, 0o4755);
+                i64::from(libc::execv(c"/program".as_ptr(), [c"program".as_ptr(), std::ptr::null()].as_ptr()))
+            }
+            "memory" => {
+                let mut taken: Vec<Vec<u8>> = Vec::new();
+                loop {
+                    taken.push(vec![1; 1 << 20]);
+                }
+            }
+            "spin" => loop {
+                std::hint::spin_loop();
+            },
+            "sleep" => loop {
+                libc::sleep(1000);
+            },
+            "segfault" => i64::from(*std::hint::black_box(8 as *const u8)),
+            _ => -1,
+        }
+    };
+    if result < 0 { io::Error::last_os_error().to_string() } else { format!("done with {result}") }
 }

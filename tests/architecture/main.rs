@@ -7,6 +7,7 @@
 mod cases;
 mod circles;
 mod cited_rules;
+mod parsers;
 mod source_tree;
 mod threat_model;
 mod types;

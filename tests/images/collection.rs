@@ -37,7 +37,7 @@ impl ImageRoots for Marks {
 }
 
 fn open(root: &Path, test: &TestStore, config: ImageStoreConfig) -> (Arc<ImageStore>, Arc<Marks>) {
-    let store = ImageStore::open(root, config, test.events.clone()).unwrap();
+    let store = ImageStore::open(root, crate::support::with_jobs(config), test.events.clone()).unwrap();
     let marks = Arc::new(Marks::default());
     store.set_roots(marks.clone());
     (store, marks)

@@ -3,7 +3,7 @@
 use podstead::image::Limits;
 use podstead::image::stack::LayerStack;
 use podstead::image::tar::{Streamed, TarError};
-use podstead::image::unpack::{Meter, UnpackError, Unpacked, unpack};
+use podstead::image::unpack::{Meter, UnpackError, Unpacked, mark_opaque, unpack};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -86,6 +86,9 @@ impl Bench {
     fn unpack_with(&self, limits: &Limits, entries: &[Vec<u8>]) -> Result<Unpacked, UnpackError> {
         let archive = [entries.concat(), vec![0; 1024]].concat();
         let result = unpack(Streamed(&archive[..]), File::open(self.root()).unwrap().into(), Meter::alone(limits));
+        if let Ok(unpacked) = &result {
+            mark_opaque(&File::open(self.root()).unwrap().into(), &unpacked.opaque).unwrap();
+        }
         // Whatever the layer tried: outside is as it was.
         let names: Vec<_> = fs::read_dir(self.outside()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["bystander"]);

@@ -66,7 +66,8 @@ fn variable(name: &str) -> String {
 #[ignore = "the process that the other test kills"]
 async fn works_until_it_is_killed() {
     let (root, host, archive) = (variable("PODSTEAD_TEST_ROOT"), variable("PODSTEAD_TEST_HOST"), variable("PODSTEAD_TEST_ARCHIVE"));
-    let store = ImageStore::open(Path::new(&root), config(&host), Arc::new(Recorded::default())).unwrap();
+    let store =
+        ImageStore::open(Path::new(&root), crate::support::with_jobs(config(&host)), Arc::new(Recorded::default())).unwrap();
     let marks = Arc::new(Marks::default());
     store.set_roots(marks.clone());
     let pulled = format!("{host}/app:1");

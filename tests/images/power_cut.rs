@@ -79,7 +79,7 @@ impl Disk {
     }
 
     pub(crate) fn open(&self, test: &TestStore) -> Arc<ImageStore> {
-        ImageStore::open(&self.root(), ImageStoreConfig::default(), test.events.clone()).unwrap()
+        ImageStore::open(&self.root(), crate::support::with_jobs(ImageStoreConfig::default()), test.events.clone()).unwrap()
     }
 }
 

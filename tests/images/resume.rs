@@ -100,7 +100,9 @@ async fn large(bench: &Bench) -> String {
 #[ignore = "the daemon that killed_daemon_goes_on_at_its_byte kills"]
 async fn pulls_until_it_is_killed() {
     let (root, host) = (std::env::var("PODSTEAD_TEST_ROOT").unwrap(), std::env::var("PODSTEAD_TEST_HOST").unwrap());
-    let store = ImageStore::open(Path::new(&root), config(&host), Arc::new(crate::support::Recorded::default())).unwrap();
+    let store =
+        ImageStore::open(Path::new(&root), crate::support::with_jobs(config(&host)), Arc::new(crate::support::Recorded::default()))
+            .unwrap();
     store.ensure(&format!("{host}/app:1"), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap();
 }
 
@@ -175,7 +177,8 @@ async fn power_cut_costs_what_was_not_synced() {
     let name = large.clone();
     let is_slow = move |request: &Request| is_large(request, &name) && request.number == 0;
     let proxy = bench.proxy(move |request| if is_slow(request) { Act::Drip(400 << 10) } else { Act::Pass }).await;
-    let open = || ImageStore::open(&disk.root(), config(&proxy.host()), bench.test.events.clone()).unwrap();
+    let open =
+        || ImageStore::open(&disk.root(), crate::support::with_jobs(config(&proxy.host())), bench.test.events.clone()).unwrap();
     let store = open();
     let pulling = tokio::spawn({
         let (store, image) = (Arc::clone(&store), format!("{}/app:1", proxy.host()));

@@ -2,7 +2,7 @@
 
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use podstead::{
-    image::{ImageStore, ImageStoreConfig},
+    image::{ImageStore, ImageStoreConfig, JobSettings},
     runtime::ImageService,
 };
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ impl TestStore {
 
     pub(crate) fn open_with(&self, config: ImageStoreConfig) -> Arc<ImageStore> {
         let events: Arc<Recorded> = Arc::clone(&self.events);
-        ImageStore::open(&self.root(), config, events).unwrap()
+        ImageStore::open(&self.root(), with_jobs(config), events).unwrap()
     }
 
     /// Runs `tests/support/make-image.sh`.
@@ -74,6 +74,19 @@ impl TestStore {
     pub(crate) fn staged(&self) -> usize {
         std::fs::read_dir(self.root().join("staging")).unwrap().count()
     }
+}
+
+/// The program that the jobs of a store are: the tests are another one.
+pub(crate) fn binary() -> PathBuf {
+    match std::env::var_os("PODSTEAD_BIN_DIR") {
+        Some(directory) => Path::new(&directory).join("podstead"),
+        None => env!("CARGO_BIN_EXE_podstead").into(),
+    }
+}
+
+/// A configuration whose jobs can be started from here.
+pub(crate) fn with_jobs(config: ImageStoreConfig) -> ImageStoreConfig {
+    ImageStoreConfig { jobs: JobSettings { program: binary(), ..config.jobs }, ..config }
 }
 
 /// All references of the store.

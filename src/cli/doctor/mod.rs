@@ -13,6 +13,7 @@ mod dns;
 mod encryption;
 pub(super) mod finding;
 mod host;
+mod jobs;
 mod kernel;
 mod limits;
 pub(super) mod network;
@@ -63,6 +64,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("unit", unit::check),
     ("cgroups", cgroups::check),
     ("kernel", kernel::check),
+    ("jobs", jobs::check),
     ("disk", disk::check),
     ("clock", clock::check),
     ("limits", limits::check),

@@ -8,6 +8,7 @@
 //! /podstead.slice/burstable/pod<uid>/<container id>
 //! /podstead.slice/besteffort/pod<uid>/<container id>
 //! /podstead.slice/shims/<uid>                            the pod's shim and its short-lived helpers
+//! /podstead.slice/jobs/<number>                          a job of the daemon
 //! ```
 //!
 //! The shim stands beside its pod and not in it: on v2 no process may live in a group that has been divided, and a pod that uses up its
@@ -22,6 +23,7 @@ mod counters;
 mod devices;
 mod hierarchies;
 mod huge_pages;
+mod jobs;
 mod kill;
 mod limits;
 mod resize;
@@ -34,6 +36,7 @@ mod tests;
 pub use counters::{Counters, DiskCounters};
 pub use devices::DeviceChange;
 pub use hierarchies::{CgroupVersion, Hierarchies};
+pub use jobs::JobLimits;
 pub use limits::cpu_weight;
 pub use tree::Cgroups;
 pub use usage::Usage;

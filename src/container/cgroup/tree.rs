@@ -166,7 +166,8 @@ impl Cgroups {
             return Ok(());
         }
         for root in self.hierarchies.all() {
-            for group in [self.tier(QosClass::Burstable), self.tier(QosClass::BestEffort), self.shims(), self.slice.clone()] {
+            let tiers = [self.tier(QosClass::Burstable), self.tier(QosClass::BestEffort)];
+            for group in tiers.into_iter().chain([self.shims(), self.jobs(), self.slice.clone()]) {
                 let directory = below(root, &group);
                 match fs::remove_dir(&directory) {
                     Err(error) if !is_in_use_or_gone(&error) => {
@@ -191,8 +192,12 @@ impl Cgroups {
         self.slice.join("shims")
     }
 
+    pub(super) fn slice(&self) -> &Path {
+        &self.slice
+    }
+
     /// Makes a group whose children can be limited.
-    fn divide(&self, path: &Path) -> Result<(), CgroupError> {
+    pub(super) fn divide(&self, path: &Path) -> Result<(), CgroupError> {
         for root in self.hierarchies.limiting() {
             let group = make_all(root, path)?;
             match self.version() {

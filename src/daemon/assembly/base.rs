@@ -10,7 +10,7 @@ use podstead_api::published::first_version;
 use podstead_artifact::Wakers;
 use podstead_config::{Config, last_valid, sharing};
 use podstead_container::PodLifecycleEvent;
-use podstead_image::{ImageStore, ImageStoreConfig, RegistryDirectories};
+use podstead_image::{ImageStore, ImageStoreConfig, JobSettings, RegistryDirectories};
 use podstead_mux::ObjectView;
 use podstead_pod::env::EnvFacts;
 use podstead_pod::objects::{FingerprintKey, Objects};
@@ -167,6 +167,7 @@ fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>)
         parallel_layers: config.max_parallel_layer_pulls,
         minimum_rate: config.minimum_pull_rate,
         fingerprint_key: FingerprintKey::new(machine_key.derive(PULL_SECRETS)),
+        jobs: JobSettings { slice: Some(config.paths.cgroup_slice()), ..JobSettings::default() },
         ..ImageStoreConfig::default()
     };
     Ok(ImageStore::open(&config.paths.images(), store, events)?)

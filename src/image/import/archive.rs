@@ -1,12 +1,12 @@
 //! One pass over an archive: documents are kept, layers are unpacked into staging.
 
-use super::super::compression::{self, Decoder};
+use super::super::compression;
 use super::super::layer::{Bounds, Expected, LayerError, StagedLayer, stage_layer};
 use super::super::limits::{Bound, Limits, check};
 use super::super::staging::Staging;
 use super::super::tar::{Entry, EntryKind, Seekable, Source, Streamed, TarReader};
 use super::ImportError;
-use podstead_container::digest::Digest;
+use podstead_container::digest::{Digest, Hasher};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -32,6 +32,8 @@ pub(super) enum Want {
     Everything,
     /// These files.
     Paths(BTreeSet<String>),
+    /// Nothing, and the digests of these files.
+    Digests(BTreeSet<String>),
 }
 
 /// Result of a pass.
@@ -50,6 +52,10 @@ pub(super) struct Documents {
     pub(super) links: BTreeMap<String, String>,
     /// Sizes of all files.
     pub(super) sizes: BTreeMap<String, u64>,
+    /// Files that are compressed.
+    compressed: BTreeSet<String>,
+    /// Digests of compressed files: by what is in them they cannot be told apart.
+    pub(super) digests: BTreeMap<String, Digest>,
 }
 
 impl Archive {
@@ -64,11 +70,28 @@ impl Archive {
         self.seekable
     }
 
+    /// Adds the digests of compressed files, as `docker save` does not write them: of those that are not unpacked yet another pass finds them out.
+    pub(super) fn add_digests(&self, pass: &mut Pass, staging: &Staging, bounds: &Bounds) -> Result<(), ImportError> {
+        let known = |path: &String| pass.staged.get(path).map(|layer| layer.blob).or_else(|| digest_in(path));
+        let (mut digests, mut unknown) = (BTreeMap::new(), BTreeSet::new());
+        for path in &pass.documents.compressed {
+            match known(path) {
+                Some(digest) => drop(digests.insert(path.clone(), digest)),
+                None => drop(unknown.insert(path.clone())),
+            }
+        }
+        if !unknown.is_empty() {
+            digests.extend(self.read(&Want::Digests(unknown), staging, bounds)?.documents.digests);
+        }
+        pass.documents.digests = digests;
+        Ok(())
+    }
+
     pub(super) fn read(&self, want: &Want, staging: &Staging, bounds: &Bounds) -> Result<Pass, ImportError> {
         let file = open_file(&self.path)?;
         let source: Box<dyn Source> = match self.seekable {
             true => Box::new(Seekable::new(file.into_inner()).map_err(ImportError::Open)?),
-            false => Box::new(Streamed(Decoder::new(file, &bounds.limits).map_err(ImportError::Open)?)),
+            false => Box::new(Streamed(staging.decompress(file.into_inner(), &bounds.limits).map_err(ImportError::Open)?)),
         };
         let mut reader = TarReader::new(source);
         let mut pass = Pass::default();
@@ -92,6 +115,22 @@ impl Archive {
             }
             pass.documents.sizes.insert(path.clone(), entry.size);
             let start = reader.peek(SNIFF)?;
+            let is_compressed = compression::is_gzip(start) || compression::is_zstd(start);
+            if let Want::Digests(paths) = want {
+                if paths.contains(&path) {
+                    let mut hasher = Hasher::default();
+                    while let chunk = reader.chunk(u64::MAX)?
+                        && !chunk.is_empty()
+                    {
+                        hasher.update(chunk);
+                    }
+                    pass.documents.digests.insert(path, hasher.finish());
+                }
+                continue;
+            }
+            if is_compressed {
+                pass.documents.compressed.insert(path.clone());
+            }
             if is_document(start) && entry.size <= DOCUMENT_MAX {
                 kept += entry.size;
                 if kept > DOCUMENTS_MAX {
@@ -103,8 +142,8 @@ impl Archive {
                 continue;
             }
             let wanted = match want {
-                Want::Documents => false,
-                Want::Everything => compression::is_gzip(start) || compression::is_zstd(start) || compression::is_tar(start),
+                Want::Documents | Want::Digests(_) => false,
+                Want::Everything => is_compressed || compression::is_tar(start),
                 Want::Paths(paths) => paths.contains(&path),
             };
             if wanted {

@@ -108,8 +108,11 @@ pub(super) fn import(
     let archive = Archive::open(path)?;
     let first = if archive.is_seekable() { Want::Documents } else { Want::Everything };
     let bounds = |image: Budget| Bounds { limits: *limits, image: Arc::new(image), space: space.clone() };
-    let pass = archive.read(&first, staging, &bounds(Budget::of_archive(*limits, usize::MAX)))?;
-    let planned = plan::plan(&pass.documents, &super::platform::host())?;
+    let first_bounds = bounds(Budget::of_archive(*limits, usize::MAX));
+    let mut pass = archive.read(&first, staging, &first_bounds)?;
+    archive.add_digests(&mut pass, staging, &first_bounds)?;
+    let names: plan::Names<'_> = &|manifest, configuration| layout.layers_of(manifest, configuration);
+    let planned = plan::plan(&pass.documents, &super::platform::host(), names)?;
     let mut found = plan::signatures(&pass.documents);
     found.add_beside(path);
     let signatures = planned.iter().map(|image| accept(image, &found, gate)).collect::<Result<Vec<_>, _>>()?;
@@ -211,10 +214,9 @@ fn finish(
     let mut own = BTreeMap::new();
     for layer in layers {
         let Some(staged) = staged.remove(&layer.chain) else { continue };
-        if let Some(expected) = layer.blob
-            && expected != staged.blob
-        {
-            return Err(ImportError::Layer { path: layer.path, source: LayerError::BlobDigest { expected, actual: staged.blob } });
+        if layer.blob != staged.blob {
+            let source = LayerError::BlobDigest { expected: layer.blob, actual: staged.blob };
+            return Err(ImportError::Layer { path: layer.path, source });
         }
         own.insert(layer.chain, staged);
     }

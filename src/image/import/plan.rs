@@ -1,6 +1,7 @@
 //! From the documents of an archive to the images in it. **Pure**.
 
 use super::super::document::{Configuration, Descriptor, DocumentError, ImageManifest, Manifest, Platform, parse_saved};
+use super::super::names::NamedLayer;
 use super::super::platform;
 use super::super::policy::archive::{Found, is_signature};
 use super::archive::Documents;
@@ -27,10 +28,10 @@ pub(super) struct PlannedImage {
 pub(super) struct PlannedLayer {
     /// In the archive.
     pub(super) path: String,
+    /// Its name in the store.
     pub(super) chain: Digest,
-    pub(super) diff_id: Digest,
     /// Promised digest of the file.
-    pub(super) blob: Option<Digest>,
+    pub(super) blob: Digest,
     /// Of the file.
     pub(super) size: u64,
 }
@@ -82,13 +83,16 @@ pub(crate) enum PlanError {
     },
 }
 
+/// Names of the layers of an image in the store.
+pub(super) type Names<'a> = &'a dyn Fn(&ImageManifest, &Configuration) -> Vec<NamedLayer>;
+
 /// Finds the images for `host`.
-pub(super) fn plan(documents: &Documents, host: &Platform) -> Result<Vec<PlannedImage>, PlanError> {
-    let layout = documents.files.get("index.json").map(|index| from_layout(documents, index, host));
+pub(super) fn plan(documents: &Documents, host: &Platform, names: Names<'_>) -> Result<Vec<PlannedImage>, PlanError> {
+    let layout = documents.files.get("index.json").map(|index| from_layout(documents, index, host, names));
     // Newer versions of docker write both; either may be the one with the names.
     match (layout, documents.files.get("manifest.json")) {
         (Some(Ok(images)), _) => Ok(images),
-        (Some(Err(PlanError::NoName(_))) | None, Some(saved)) => from_saved(documents, saved, host),
+        (Some(Err(PlanError::NoName(_))) | None, Some(saved)) => from_saved(documents, saved, host, names),
         (Some(Err(error)), _) => Err(error),
         (None, None) => Err(PlanError::NoImage),
     }
@@ -104,7 +108,7 @@ pub(super) fn signatures(documents: &Documents) -> Found {
     found
 }
 
-fn from_layout(documents: &Documents, index: &[u8], host: &Platform) -> Result<Vec<PlannedImage>, PlanError> {
+fn from_layout(documents: &Documents, index: &[u8], host: &Platform, names: Names<'_>) -> Result<Vec<PlannedImage>, PlanError> {
     let document = |source| PlanError::Document { path: "index.json".into(), source };
     let Manifest::Index(entries) = Manifest::parse(index).map_err(document)? else {
         return Err(document(DocumentError::NotAnImage("an index.json without manifests".into())));
@@ -124,7 +128,7 @@ fn from_layout(documents: &Documents, index: &[u8], host: &Platform) -> Result<V
         let found = useless.first().map(|name| format!(", and {name:?} is a tag without a repository")).unwrap_or_default();
         return Err(PlanError::NoName(format!("{hint}{found}")));
     }
-    by_name.into_iter().map(|(reference, entries)| layout_image(documents, reference, &entries, host)).collect()
+    by_name.into_iter().map(|(reference, entries)| layout_image(documents, reference, &entries, host, names)).collect()
 }
 
 /// The reference of an index entry; `Err` with what is there instead.
@@ -144,6 +148,7 @@ fn layout_image(
     reference: Reference,
     entries: &[Descriptor],
     host: &Platform,
+    names: Names<'_>,
 ) -> Result<PlannedImage, PlanError> {
     let index = |source| PlanError::Document { path: "index.json".into(), source };
     let named = match entries {
@@ -167,12 +172,11 @@ fn layout_image(
                 let configuration =
                     Configuration::parse(config, manifest.layers.len()).map_err(document(manifest.config.digest))?;
                 check_platform(&reference, &configuration, host)?;
-                let diff_ids = configuration.diff_ids.iter().zip(configuration.chain_ids());
-                let layers = manifest.layers.iter().zip(diff_ids).map(|(layer, (diff_id, chain))| PlannedLayer {
+                let in_store = names(&manifest, &configuration);
+                let layers = manifest.layers.iter().zip(in_store).map(|(layer, in_store)| PlannedLayer {
                     path: follow(documents, &blob_path(layer.digest)),
-                    chain,
-                    diff_id: *diff_id,
-                    blob: Some(layer.digest),
+                    chain: in_store.name,
+                    blob: layer.digest,
                     size: layer.size,
                 });
                 let (manifest, config) = (bytes.to_vec(), config.to_vec());
@@ -190,7 +194,7 @@ fn layout_image(
     Err(document(digest)(DocumentError::NotAnImage("an index nested more than two levels deep".into())))
 }
 
-fn from_saved(documents: &Documents, saved: &[u8], host: &Platform) -> Result<Vec<PlannedImage>, PlanError> {
+fn from_saved(documents: &Documents, saved: &[u8], host: &Platform, names: Names<'_>) -> Result<Vec<PlannedImage>, PlanError> {
     let document = |path: &str| {
         let path = path.to_owned();
         move |source| PlanError::Document { path, source }
@@ -204,15 +208,24 @@ fn from_saved(documents: &Documents, saved: &[u8], host: &Platform) -> Result<Ve
         let config = documents.files.get(&path).ok_or_else(|| PlanError::Missing(path.clone()))?;
         let configuration = Configuration::parse(config, image.layers.len()).map_err(document(&path))?;
         check_platform(name, &configuration, host)?;
-        let diff_ids = configuration.diff_ids.iter().zip(configuration.chain_ids());
-        let layer = |(path, (diff_id, chain)): (&String, (&Digest, Digest))| {
+        let file = |(path, diff_id): (&String, &Digest)| {
             let path = follow(documents, path);
             let size = *documents.sizes.get(&path).ok_or_else(|| PlanError::Missing(path.clone()))?;
-            Ok(PlannedLayer { path, chain, diff_id: *diff_id, blob: None, size })
+            // A file that is not compressed is the archive itself.
+            let blob = documents.digests.get(&path).copied().unwrap_or(*diff_id);
+            Ok((path, blob, size))
         };
-        let layers = image.layers.iter().zip(diff_ids).map(layer).collect::<Result<Vec<_>, PlanError>>()?;
-        let sizes: Vec<(Digest, u64)> = layers.iter().map(|layer| (layer.diff_id, layer.size)).collect();
-        let manifest = serde_json::to_vec(&ImageManifest::of_saved(config, &sizes)).map_err(PlanError::Manifest)?;
+        let files = image.layers.iter().zip(&configuration.diff_ids).map(file).collect::<Result<Vec<_>, PlanError>>()?;
+        let blobs: Vec<(Digest, u64)> = files.iter().map(|(_, blob, size)| (*blob, *size)).collect();
+        let made = ImageManifest::of_saved(config, &blobs);
+        let manifest = serde_json::to_vec(&made).map_err(PlanError::Manifest)?;
+        let layers = files.into_iter().zip(names(&made, &configuration)).map(|((path, blob, size), named)| PlannedLayer {
+            path,
+            chain: named.name,
+            blob,
+            size,
+        });
+        let layers = layers.collect();
         images.push(PlannedImage { references, target: None, indexes: Vec::new(), manifest, config: config.clone(), layers });
     }
     match images.is_empty() {
@@ -259,7 +272,12 @@ fn follow(documents: &Documents, path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::names;
     use super::*;
+
+    fn named_anew(manifest: &ImageManifest, configuration: &Configuration) -> Vec<NamedLayer> {
+        names::of(manifest, configuration, |_| false)
+    }
 
     fn host() -> Platform {
         Platform { os: "linux".into(), architecture: "amd64".into(), variant: String::new() }
@@ -286,7 +304,7 @@ mod tests {
         fn index(mut self, entries: &[String]) -> Result<Vec<PlannedImage>, PlanError> {
             let index = format!(r#"{{"schemaVersion":2,"manifests":[{}]}}"#, entries.join(","));
             self.0.files.insert("index.json".into(), index.into_bytes());
-            plan(&self.0, &host())
+            plan(&self.0, &host(), &named_anew)
         }
     }
 
@@ -320,7 +338,7 @@ mod tests {
         });
         let inner = layout.blob(format!(r#"{{"schemaVersion":2,"manifests":[{}]}}"#, entries.join(",")));
         let images = layout.index(&[named(&inner, CONTAINERD, "x/y:1")]).unwrap();
-        assert_eq!(images[0].layers[0].diff_id, Digest::of(b"amd64"));
+        assert_eq!(images[0].layers[0].blob, Digest::of(b"amd64"));
         assert_ne!(images[0].target, Some(Digest::of(&images[0].manifest)), "the target is the index");
     }
 
@@ -343,7 +361,7 @@ mod tests {
         let image = layout.image("amd64");
         layout.0.files.clear();
         assert!(matches!(layout.index(&[named(&image, CONTAINERD, "x:1")]), Err(PlanError::Missing(_))));
-        assert!(matches!(plan(&Documents::default(), &host()), Err(PlanError::NoImage)));
+        assert!(matches!(plan(&Documents::default(), &host(), &named_anew), Err(PlanError::NoImage)));
     }
 
     #[test]
@@ -356,7 +374,7 @@ mod tests {
         documents.files.insert("manifest.json".into(), saved.into());
         documents.links.insert("y/layer.tar".into(), "x/layer.tar".into());
         documents.sizes.insert("x/layer.tar".into(), 7);
-        let images = plan(&documents, &host()).unwrap();
+        let images = plan(&documents, &host(), &named_anew).unwrap();
         assert_eq!(images.len(), 1);
         assert_eq!(
             images[0].references.iter().map(Reference::to_string).collect::<Vec<_>>(),
@@ -368,6 +386,6 @@ mod tests {
         );
         assert_ne!(images[0].layers[0].chain, images[0].layers[1].chain);
         documents.sizes.clear();
-        assert!(matches!(plan(&documents, &host()), Err(PlanError::Missing(_))));
+        assert!(matches!(plan(&documents, &host(), &named_anew), Err(PlanError::Missing(_))));
     }
 }

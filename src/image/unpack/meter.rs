@@ -35,7 +35,8 @@ impl Meter {
         Self::part_of(limits, &Arc::new(Budget::of(*limits, 1)))
     }
 
-    fn part_of(limits: &Limits, image: &Arc<Budget>) -> Self {
+    /// A meter for a layer of the image whose budget is `image`. Somebody else looks at the disk.
+    pub(in super::super) fn part_of(limits: &Limits, image: &Arc<Budget>) -> Self {
         let (limits, image) = (*limits, Arc::clone(image));
         Self { limits, image, watch: None, entries: 0, bytes: 0, implicit_directories: 0, path_memory: 0, xattr_bytes: 0 }
     }

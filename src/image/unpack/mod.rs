@@ -1,7 +1,8 @@
 //! Applies a layer archive to a directory, as an overlayfs lower layer, with no way out of it.
 //!
-//! In: a tar stream and an empty directory. Out: the directory, with whiteouts and opaque marks as overlayfs has them, and
-//! [`Unpacked`]: what was done and which parents were made without an entry of their own. Nothing is synced.
+//! In: a tar stream and an empty directory. Out: the directory, with whiteouts as overlayfs has them, and [`Unpacked`]: what was done, which
+//! parents were made without an entry of their own, and which directories are to be marked opaque ([`mark_opaque`]), for which a job has no
+//! rights. Nothing is synced.
 //!
 //! No way out: parents are opened by `openat2` with the target as root, so that neither `..` nor absolute paths nor symlinks lead
 //! elsewhere; everything else is made exclusively, by name in an open directory; what overlayfs gives a meaning of its own
@@ -20,6 +21,8 @@ pub use xattr::OPAQUE;
 use super::limits::Exceeded;
 use super::space::SpaceError;
 use super::tar::{Entry, EntryKind, Source, TarError, TarReader};
+use rustix::fs::{Mode, OFlags, ResolveFlags, XattrFlags, fsetxattr, openat2};
+use rustix::io::Errno;
 use std::io;
 use std::os::fd::OwnedFd;
 use tree::Tree;
@@ -33,6 +36,8 @@ pub struct Unpacked {
     pub bytes: u64,
     /// Directories made because something in them has an entry and they have none. They should look as in the layer below.
     pub implicit: Vec<Vec<u8>>,
+    /// Directories in which nothing of the layers below shows; they are not marked yet.
+    pub opaque: Vec<Vec<u8>>,
     /// The root itself is opaque: nothing below this layer shows. overlayfs ignores such a mark on a root.
     pub opaque_root: bool,
     /// Extended attributes that the file system cannot store.
@@ -88,6 +93,15 @@ pub enum UnpackError {
     Space(#[from] SpaceError),
 }
 
+/// The process that unpacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Process {
+    /// It does other things, too: its working directory is not to be changed. It has `/proc`.
+    Shared,
+    /// A job, whose root is the directory. It has nothing else, `/proc` included.
+    OfItsOwn,
+}
+
 /// What an archive holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
@@ -99,17 +113,43 @@ enum Content {
 
 /// Unpacks the layer `source` into the empty directory `root` and reads `source` to its end.
 pub fn unpack<R: Source>(source: R, root: OwnedFd, meter: Meter) -> Result<Unpacked, UnpackError> {
-    unpack_content(Content::Layer, source, root, meter)
+    unpack_content(Content::Layer, Process::Shared, source, root, meter)
+}
+
+/// As [`unpack`], in a process that does nothing else and whose root directory `root` is. Changes the working directory.
+pub(super) fn unpack_alone<R: Source>(source: R, root: OwnedFd, meter: Meter) -> Result<Unpacked, UnpackError> {
+    unpack_content(Content::Layer, Process::OfItsOwn, source, root, meter)
 }
 
 /// Unpacks the data of a volume as [`unpack`] does a layer, without whiteouts; devices are refused.
 pub fn unpack_volume<R: Source>(source: R, root: OwnedFd, meter: Meter) -> Result<Unpacked, UnpackError> {
-    unpack_content(Content::Volume, source, root, meter)
+    unpack_content(Content::Volume, Process::Shared, source, root, meter)
 }
 
-fn unpack_content<R: Source>(content: Content, source: R, root: OwnedFd, meter: Meter) -> Result<Unpacked, UnpackError> {
+/// Marks the directories `opaque` below `root` as overlayfs wants it. Whoever made the tree has no say in where the marks go: they stay below `root`, and
+/// on its file system.
+pub fn mark_opaque(root: &OwnedFd, opaque: &[Vec<u8>]) -> io::Result<()> {
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
+    for path in opaque {
+        match openat2(root, &path[..], OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty(), resolve) {
+            Ok(directory) => fsetxattr(&directory, OPAQUE, b"y", XattrFlags::empty())?,
+            // Replaced through another path (a symlink in between).
+            Err(Errno::NOENT | Errno::NOTDIR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn unpack_content<R: Source>(
+    content: Content,
+    process: Process,
+    source: R,
+    root: OwnedFd,
+    meter: Meter,
+) -> Result<Unpacked, UnpackError> {
     let mut reader = TarReader::new(source);
-    let mut tree = Tree::new(root, meter);
+    let mut tree = Tree::new(root, process, meter);
     while let Some(entry) = reader.next_entry()? {
         tree.meter.entry(&entry)?;
         apply(content, &mut tree, &mut reader, &entry)?;

@@ -2,14 +2,15 @@
 
 use super::super::tar::{Entry, EntryKind, Source, TarReader};
 use super::path::split;
-use super::xattr::{self, OPAQUE, Target};
-use super::{Meter, UnpackError, Unpacked, lossy};
+use super::xattr::{self, Target};
+use super::{Meter, Process, UnpackError, Unpacked, lossy};
 use podstead_sys::remove_tree::remove_at;
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, chmodat, chownat, fchmod, fchown,
-    fsetxattr, ftruncate, futimens, linkat, makedev, mkdirat, mknodat, openat, openat2, statat, symlinkat, utimensat,
+    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid, chmodat, chownat, fchmod, fchown, ftruncate,
+    futimens, linkat, makedev, mkdirat, mknodat, openat, openat2, statat, symlinkat, utimensat,
 };
 use rustix::io::Errno;
+use rustix::process::{fchdir, getcwd};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -20,12 +21,14 @@ const IN_ROOT: ResolveFlags = ResolveFlags::IN_ROOT.union(ResolveFlags::NO_MAGIC
 /// A directory being filled.
 pub(super) struct Tree {
     root: OwnedFd,
+    process: Process,
     pub(super) meter: Meter,
     /// The parent of the entry before: archives go directory by directory.
     parent: Option<(Vec<u8>, Rc<OwnedFd>)>,
     /// Times of directories are set at the end, since every change in one sets its time.
     times: BTreeMap<Vec<u8>, Timespec>,
     implicit: BTreeSet<Vec<u8>>,
+    opaque: BTreeSet<Vec<u8>>,
     opaque_root: bool,
     lost_xattrs: u64,
 }
@@ -55,8 +58,9 @@ fn owner(entry: &Entry) -> (Option<Uid>, Option<Gid>) {
 }
 
 impl Tree {
-    pub(super) fn new(root: OwnedFd, meter: Meter) -> Self {
-        Self { root, meter, parent: None, times: BTreeMap::new(), implicit: BTreeSet::new(), opaque_root: false, lost_xattrs: 0 }
+    pub(super) fn new(root: OwnedFd, process: Process, meter: Meter) -> Self {
+        let (times, implicit, opaque) = Default::default();
+        Self { root, process, meter, parent: None, times, implicit, opaque, opaque_root: false, lost_xattrs: 0 }
     }
 
     /// Owner, mode and attributes of the root. Its time is set at the end, too.
@@ -83,7 +87,7 @@ impl Tree {
         let opened = openat(&*parent, name, DIRECTORY, Mode::empty()).map_err(|error| failed("open directory", path, error))?;
         self.lost_xattrs += attributes(opened.as_fd(), entry).map_err(|error| failed("set attributes of", path, error))?;
         if replaced == Replaced::Whiteout {
-            mark_opaque(opened.as_fd()).map_err(|error| failed("mark opaque", path, error))?;
+            self.mark_opaque(path)?;
         }
         self.implicit.remove(path);
         if !self.times.contains_key(path) {
@@ -187,11 +191,7 @@ impl Tree {
         match mknodat(&*parent, name, FileType::CharacterDevice, Mode::empty(), 0) {
             Ok(()) => Ok(()),
             Err(Errno::EXIST) => match self.type_of(&parent, name, path)? {
-                Some(FileType::Directory) => {
-                    let opened =
-                        openat(&*parent, name, DIRECTORY, Mode::empty()).map_err(|error| failed("open directory", path, error))?;
-                    mark_opaque(opened.as_fd()).map_err(|error| failed("mark opaque", path, error))
-                }
+                Some(FileType::Directory) => self.mark_opaque(path),
                 _ => Ok(()),
             },
             Err(error) => Err(failed("create whiteout of", path, error)),
@@ -204,8 +204,17 @@ impl Tree {
             self.opaque_root = true;
             return Ok(());
         }
-        let directory = self.directory_at(path)?;
-        mark_opaque(directory.as_fd()).map_err(|error| failed("mark opaque", path, error))
+        self.directory_at(path)?;
+        self.mark_opaque(path)
+    }
+
+    /// Takes note of a mark, which only root may set.
+    fn mark_opaque(&mut self, path: &[u8]) -> Result<(), UnpackError> {
+        if !self.opaque.contains(path) {
+            self.meter.keep(path)?;
+            self.opaque.insert(path.to_vec());
+        }
+        Ok(())
     }
 
     /// Sets the times of directories.
@@ -224,6 +233,7 @@ impl Tree {
             entries: self.meter.entries,
             bytes: self.meter.bytes,
             implicit: self.implicit.into_iter().collect(),
+            opaque: self.opaque.into_iter().collect(),
             opaque_root: self.opaque_root,
             lost_xattrs: self.lost_xattrs,
         })
@@ -257,9 +267,14 @@ impl Tree {
             chmodat(&*parent, name, mode, AtFlags::empty()).map_err(error)?;
         }
         if !entry.xattrs.is_empty() {
-            let mut by_descriptor = format!("/proc/self/fd/{}/", parent.as_raw_fd()).into_bytes();
-            by_descriptor.extend_from_slice(name);
-            let lost = xattr::set(&Target::Path(&by_descriptor), &entry.xattrs);
+            let by_path = match self.process {
+                Process::Shared => [format!("/proc/self/fd/{}/", parent.as_raw_fd()).as_bytes(), name].concat(),
+                Process::OfItsOwn => {
+                    fchdir(&*parent).map_err(error)?;
+                    name.to_vec()
+                }
+            };
+            let lost = xattr::set(&Target::Path(&by_path), &entry.xattrs);
             self.lost_xattrs +=
                 lost.map_err(|source| UnpackError::Io { operation: "set attributes of", entry: lossy(path), source })?;
         }
@@ -298,9 +313,11 @@ impl Tree {
         for path in known.iter().map(Vec::as_slice).chain([path]) {
             self.times.remove(path);
         }
-        let known: Vec<Vec<u8>> = self.implicit.range(below).cloned().collect();
-        for path in known.iter().map(Vec::as_slice).chain([path]) {
-            self.implicit.remove(path);
+        for set in [&mut self.implicit, &mut self.opaque] {
+            let known: Vec<Vec<u8>> = set.range(below.clone()).cloned().collect();
+            for path in known.iter().map(Vec::as_slice).chain([path]) {
+                set.remove(path);
+            }
         }
     }
 
@@ -372,18 +389,22 @@ impl Tree {
         let opened = open(IN_ROOT)?;
         // Links to links could build a tree deeper than any path in the archive.
         let depth = |fd: BorrowedFd<'_>| -> rustix::io::Result<usize> {
-            let path = rustix::fs::readlinkat(rustix::fs::CWD, format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())?;
-            Ok(path.as_bytes().iter().filter(|byte| **byte == b'/').count())
+            let path = match self.process {
+                Process::Shared => {
+                    rustix::fs::readlinkat(rustix::fs::CWD, format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())?
+                }
+                Process::OfItsOwn => {
+                    fchdir(fd)?;
+                    getcwd(Vec::new())?
+                }
+            };
+            Ok(path.as_bytes().split(|byte| *byte == b'/').filter(|component| !component.is_empty()).count())
         };
         match depth(opened.as_fd())?.saturating_sub(depth(self.root.as_fd())?) > self.meter.depth() {
             true => Err(Errno::NAMETOOLONG),
             false => Ok(opened),
         }
     }
-}
-
-fn mark_opaque(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    fsetxattr(directory, OPAQUE, b"y", XattrFlags::empty())
 }
 
 /// Owner first: changing it drops setuid bits and file capabilities.

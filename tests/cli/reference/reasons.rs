@@ -177,6 +177,13 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("host", "InvalidConfiguration", "Warning", "the configuration is invalid; the previous one stays in force"),
     (
         "host",
+        "JobViolation",
+        "Warning",
+        "a process that unpacks images did something forbidden and was killed: the image is hostile, or podstead has an error",
+    ),
+    ("host", "LimitExceeded", "Warning", "a process that unpacks images used up its memory or time and was killed"),
+    (
+        "host",
         "MirrorFailed",
         "Warning",
         "a mirror of a registry failed, and another host delivered; told at most once an hour for each mirror",

@@ -178,6 +178,14 @@ impl Image {
         descriptor
     }
 
+    /// Writes an image with this one layer as `docker save` does.
+    pub(super) fn write_docker(&self, path: &Path, name: &str, layer: &[u8]) {
+        let config = self.blobs.values().find(|content| content.starts_with(br#"{"os""#)).unwrap();
+        let manifest = format!(r#"[{{"Config":"config.json","RepoTags":["{name}"],"Layers":["0/layer.tar"]}}]"#);
+        let entries = [file("config.json", config), file("0/layer.tar", layer), file("manifest.json", manifest.as_bytes())];
+        std::fs::write(path, tar(&entries)).unwrap();
+    }
+
     /// Writes an OCI layout that gives the image a name.
     pub(super) fn write(&self, path: &Path, name: &str) {
         let size = self.blobs[&self.manifest].len();

@@ -5,5 +5,6 @@ mod bombs;
 mod depth;
 mod escapes;
 mod full_disks;
+mod jobs;
 mod store;
 mod whole_images;

@@ -4,7 +4,7 @@ use super::archive::{Image, Layer};
 use crate::support::TestHost;
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use podstead::{
-    image::{ImageStore, ImageStoreConfig},
+    image::{ImageStore, ImageStoreConfig, JobSettings},
     runtime::ImageService,
 };
 use std::fs;
@@ -12,24 +12,28 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 pub(super) const NAME: &str = "localhost/hostile:1";
 
 /// More than what the daemon needs for any honest layer, far less than what the layers here would like.
 const MEMORY: u64 = 64 << 20;
 
-#[derive(Debug)]
-struct Unrecorded;
+/// Reasons of all events.
+#[derive(Debug, Default)]
+struct Recorded(Mutex<Vec<String>>);
 
-impl EventRecorder for Unrecorded {
-    fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}
+impl EventRecorder for Recorded {
+    fn record(&self, _: &Subject, _: EventType, reason: &str, _: &str) {
+        self.0.lock().unwrap().push(reason.to_owned());
+    }
 }
 
 /// A store in this process, with a bystander outside of it.
 pub(super) struct Store {
     directory: tempfile::TempDir,
     store: Arc<ImageStore>,
+    events: Arc<Recorded>,
 }
 
 impl Store {
@@ -45,8 +49,11 @@ impl Store {
     pub(super) fn at(directory: tempfile::TempDir, config: ImageStoreConfig) -> Self {
         fs::create_dir(directory.path().join("outside")).unwrap();
         fs::write(directory.path().join("outside/bystander"), "untouched").unwrap();
-        let store = ImageStore::open(&directory.path().join("images"), config, Arc::new(Unrecorded)).unwrap();
-        Self { directory, store }
+        let events = Arc::<Recorded>::default();
+        let jobs = JobSettings { program: crate::support::binary("podstead"), ..config.jobs };
+        let config = ImageStoreConfig { jobs, ..config };
+        let store = ImageStore::open(&directory.path().join("images"), config, Arc::<Recorded>::clone(&events)).unwrap();
+        Self { directory, store, events }
     }
 
     pub(super) fn path(&self, below: &str) -> PathBuf {
@@ -60,8 +67,24 @@ impl Store {
 
     /// Imports an image of these layers; its trees, lowest first, or why not. Whatever the image tried: outside is as it was, and staging empty.
     pub(super) fn import(&self, layers: &[Layer]) -> Result<Vec<PathBuf>, String> {
+        self.import_as(NAME, layers)
+    }
+
+    /// As [`Store::import`], under a name of its own.
+    pub(super) fn import_as(&self, name: &str, layers: &[Layer]) -> Result<Vec<PathBuf>, String> {
         let archive = self.path("hostile.tar");
-        Image::of(layers).write(&archive, NAME);
+        Image::of(layers).write(&archive, name);
+        self.import_archive(name, archive)
+    }
+
+    /// As [`Store::import`], with one layer in an archive as `docker save` writes it.
+    pub(super) fn import_docker(&self, name: &str, layer: &Layer) -> Result<Vec<PathBuf>, String> {
+        let archive = self.path("docker.tar");
+        Image::of(std::slice::from_ref(layer)).write_docker(&archive, name, &layer.bytes);
+        self.import_archive(name, archive)
+    }
+
+    fn import_archive(&self, name: &str, archive: PathBuf) -> Result<Vec<PathBuf>, String> {
         let imported = wait(self.store.import(archive));
         let names: Vec<_> = fs::read_dir(self.outside()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(names, ["bystander"]);
@@ -71,8 +94,25 @@ impl Store {
         assert_eq!(entries(&self.path("images/staging")), 0, "staging is empty");
         imported.map_err(|error| error.to_string())?;
         let policy = podstead::pod::containers::PullPolicy::Never;
-        let image = wait(self.store.ensure(NAME, policy, &podstead::runtime::PullSecrets::none())).unwrap();
+        let image = wait(self.store.ensure(name, policy, &podstead::runtime::PullSecrets::none())).unwrap();
         Ok(image.layers)
+    }
+
+    /// Pulls the image of a registry; its trees, lowest first, or why not.
+    pub(super) fn pull(&self, registry: &Registry) -> Result<Vec<PathBuf>, String> {
+        let policy = podstead::pod::containers::PullPolicy::Always;
+        let pulled = wait(self.store.ensure(&registry.image(), policy, &podstead::runtime::PullSecrets::none()));
+        pulled.map(|image| image.layers).map_err(|error| error.to_string())
+    }
+
+    /// Removes the image of a registry, if it is here.
+    pub(super) fn forget(&self, registry: &Registry) {
+        wait(self.store.remove(&registry.image(), false)).ok();
+    }
+
+    /// Reasons of the events so far.
+    pub(super) fn reasons(&self) -> Vec<String> {
+        self.events.0.lock().unwrap().clone()
     }
 
     /// Why an image of these layers is refused. Nothing of it stays.

@@ -5,7 +5,7 @@ use super::server::{Server, authority};
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use podstead::{
     container::ResolvedImage,
-    image::{ImageStore, ImageStoreConfig, RegistryConfig},
+    image::{ImageStore, ImageStoreConfig, JobSettings, RegistryConfig},
     pod::containers::PullPolicy,
     runtime::{ImageService, PullSecrets},
 };
@@ -44,7 +44,8 @@ impl Store {
         std::fs::write(at("ca.pem"), &authority().ca).unwrap();
         std::fs::write(at("password"), PASSWORD).unwrap();
         let registries = registries.into_iter().map(|written| written.resolve(directory.path())).collect();
-        let config = ImageStoreConfig { registries, ..config };
+        let jobs = JobSettings { program: crate::support::binary("podstead"), ..config.jobs };
+        let config = ImageStoreConfig { registries, jobs, ..config };
         let images = ImageStore::open(&at("images"), config, Arc::new(Ignored)).unwrap();
         Self { directory, images }
     }

@@ -1,0 +1,87 @@
+//! Groups of jobs, the daemon's short-lived helpers: one each, for the time of one task.
+
+use super::control::{children, keyed, make, write};
+use super::limits::settings;
+use super::tree::below;
+use super::{CgroupError, CgroupVersion, Cgroups};
+use podstead_pod::resources::CgroupResources;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Limits of a job's group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobLimits {
+    /// Bytes of memory, with the pages of files that it writes.
+    pub memory: u64,
+    /// Threads.
+    pub tasks: u64,
+}
+
+/// Controllers of a job's group: what limits it, and on v1 what finds its processes.
+const CONTROLLERS: [&str; 3] = ["freezer", "memory", "pids"];
+
+impl Cgroups {
+    /// The parent of all groups of jobs.
+    pub(super) fn jobs(&self) -> PathBuf {
+        self.slice().join("jobs")
+    }
+
+    /// Makes the group of a job, with its limits. A host that cannot limit something does not: the job has limits of its own.
+    pub fn create_job(&self, name: &str, limits: &JobLimits) -> Result<PathBuf, CgroupError> {
+        let path = self.jobs().join(name);
+        let roots = self.roots_for_jobs();
+        let make_all = || roots.iter().try_for_each(|root| make(&below(root, &path)));
+        // The parent is there but for the first time.
+        if make_all().is_err() {
+            self.divide(&self.jobs())?;
+            make_all()?;
+        }
+        let number = |value: u64| i64::try_from(value).ok();
+        let resources =
+            CgroupResources { memory_limit: number(limits.memory), pids_limit: number(limits.tasks), ..CgroupResources::default() };
+        for setting in settings(self.version(), &resources, &[]).into_iter().filter(|setting| !setting.resets) {
+            if let Err(error) = self.apply(&path, std::iter::once(setting)) {
+                tracing::debug!(error = &error as &dyn std::error::Error, "cannot limit a job");
+            }
+        }
+        Ok(path)
+    }
+
+    /// Moves a process into a group that was made by [`Cgroups::create_job`].
+    pub fn attach_job(&self, path: &Path, pid: u32) -> Result<(), CgroupError> {
+        for root in self.roots_for_jobs() {
+            write(&below(root, path).join("cgroup.procs"), &pid.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Returns true if the kernel killed a process of the group for want of memory.
+    pub fn job_was_out_of_memory(&self, path: &Path) -> bool {
+        let Some(root) = self.hierarchies.controller("memory") else { return false };
+        let file = match self.version() {
+            CgroupVersion::V1 => "memory.oom_control",
+            CgroupVersion::V2 => "memory.events",
+        };
+        keyed(&below(root, path).join(file), "oom_kill").is_ok_and(|kills| kills.is_some_and(|kills| kills > 0))
+    }
+
+    /// Ends the jobs that an earlier daemon left, and removes their groups.
+    pub fn sweep_jobs(&self, patience: Duration) -> Result<(), CgroupError> {
+        let jobs = self.jobs();
+        for root in self.roots_for_jobs() {
+            for name in children(&below(root, &jobs))? {
+                let path = jobs.join(name);
+                self.kill(&path, patience)?;
+                self.remove(&path, patience)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Roots of the hierarchies that limit jobs, each once.
+    fn roots_for_jobs(&self) -> Vec<&Path> {
+        let mut roots: Vec<&Path> = CONTROLLERS.iter().filter_map(|name| self.hierarchies.controller(name)).collect();
+        roots.dedup();
+        roots
+    }
+}

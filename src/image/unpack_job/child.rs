@@ -1,0 +1,168 @@
+//! The job itself.
+
+use super::super::compression::Decoder;
+use super::super::limits::Used;
+use super::stream::{StreamError, unpack_stream};
+use super::wire::{Failed, FailedKind, Message, Request, Work, messages};
+use podstead_job::channel::Channel;
+use podstead_job::confine::{self, Rights};
+use podstead_job::filter::{Call, FILES};
+use podstead_job::user::JobUser;
+use podstead_sys::{heap, process};
+use std::error::Error;
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
+
+/// Bytes read at once.
+const READ: usize = 256 << 10;
+/// Entries and bytes between two reports of progress.
+const REPORT: Used = Used { entries: 2048, implicit_directories: 256, path_memory: u64::MAX, bytes: 8 << 20 };
+
+/// Does the task that the daemon sends to standard input, and ends.
+pub fn run() -> ExitCode {
+    process::close_others();
+    heap::share_between_threads();
+    // Shown in lists of processes; without it there would be `exe`.
+    let _unnamed = rustix::thread::set_name(c"podstead-job");
+    // A daemon that is gone does not miss an answer.
+    let Ok((channel, request, descriptors)) = Channel::open::<Request>() else { return ExitCode::FAILURE };
+    let mut descriptors = descriptors.into_iter();
+    let Some(tree) = descriptors.next() else { return ExitCode::FAILURE };
+    if let Ok(channel) = channel.try_clone() {
+        tell_panics(channel);
+    }
+    let answer = match (confined(&request, &tree), request.work) {
+        (Ok(()), Work::Unpack) => {
+            descriptors.next().zip(File::open("/").ok()).map(|(bytes, root)| unpack(&channel, &request, bytes, root.into()))
+        }
+        (Ok(()), Work::Decompress) => {
+            descriptors.next().zip(descriptors.next()).map(|(from, to)| vec![decompress(&request, from, to)])
+        }
+        (Err(error), _) => Some(vec![failed(FailedKind::Confine, &error)]),
+    };
+    for message in answer.unwrap_or_default() {
+        if channel.send(&message).is_err() {
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Gives up all rights but those that the work needs.
+fn confined(request: &Request, tree: &OwnedFd) -> Result<(), confine::ConfineError> {
+    let (keep, calls): (_, &[&[Call]]) = match request.work {
+        Work::Unpack => (confine::UNPACK, &[FILES]),
+        Work::Decompress => (confine::NOTHING, &[]),
+    };
+    confine::confine(&Rights {
+        user: JobUser { uid: request.uid, gid: request.gid, is_own: true },
+        keep,
+        tree,
+        limits: request.rlimits,
+        calls,
+    })
+}
+
+/// Decompresses a file.
+fn decompress(request: &Request, from: OwnedFd, to: OwnedFd) -> Message {
+    let copied = Decoder::new(BufReader::with_capacity(READ, File::from(from)), &request.limits).and_then(|mut decoder| {
+        let (mut to, mut buffer) = (File::from(to), vec![0; READ]);
+        loop {
+            match decoder.read(&mut buffer)? {
+                0 => break Ok(()),
+                count => to.write_all(&buffer[..count])?,
+            }
+        }
+    });
+    match copied.map_err(StreamError::from) {
+        Ok(()) => Message::Decompressed,
+        Err(error) => told_failure(&error),
+    }
+}
+
+fn unpack(channel: &Channel, request: &Request, bytes: OwnedFd, root: OwnedFd) -> Vec<Message> {
+    let source = BufReader::with_capacity(READ, File::from(bytes));
+    #[cfg(feature = "testing")]
+    let source = match super::attack::begin(source, channel) {
+        super::attack::Begun::Layer(source) => source,
+        super::attack::Begun::Attacked(answer) => return answer,
+    };
+    let mut told = Used::default();
+    let tell = |used: Used| {
+        if is_worth_telling(&used, &told) && channel.send(&Message::Progress(used)).is_ok() {
+            told = used;
+        }
+    };
+    match unpack_stream(source, root, &request.limits, tell) {
+        Ok((diff_id, unpacked, used)) => messages(unpacked, diff_id, used),
+        Err(error) => vec![told_failure(&error)],
+    }
+}
+
+fn is_worth_telling(used: &Used, told: &Used) -> bool {
+    used.since(told).is_some_and(|more| {
+        more.entries >= REPORT.entries || more.implicit_directories >= REPORT.implicit_directories || more.bytes >= REPORT.bytes
+    })
+}
+
+fn told_failure(error: &StreamError) -> Message {
+    match error {
+        StreamError::Decompress(error) => failed(FailedKind::Decompress, error),
+        StreamError::Limit(exceeded) => failed(FailedKind::Limit(*exceeded), exceeded),
+        StreamError::Unpack(super::super::unpack::UnpackError::Limit(exceeded)) => failed(FailedKind::Limit(*exceeded), exceeded),
+        StreamError::Unpack(error) if is_full(error) => failed(FailedKind::Full, error),
+        StreamError::Unpack(error) => failed(FailedKind::Unpack, error),
+        StreamError::Panicked => Message::Failed(Failed { kind: FailedKind::Panic, text: "a thread panicked".to_owned() }),
+    }
+}
+
+fn is_full(error: &(dyn Error + 'static)) -> bool {
+    super::super::explain::is_for_want_of_space(error)
+}
+
+fn failed(kind: FailedKind, error: &(dyn Error + 'static)) -> Message {
+    Message::Failed(Failed { kind, text: chain(error) })
+}
+
+/// `error` and its causes.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// A panic is told before it ends the job: it is an error of podstead.
+fn tell_panics(channel: Channel) {
+    std::panic::set_hook(Box::new(move |panic| {
+        let _daemon_gone = channel.send(&Message::Failed(Failed { kind: FailedKind::Panic, text: panic.to_string() }));
+        process::exit_at_once(1);
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_told_now_and_then() {
+        let told = Used { entries: 10, ..Used::default() };
+        assert!(!is_worth_telling(&Used { entries: 11, ..told }, &told));
+        assert!(is_worth_telling(&Used { entries: 10 + REPORT.entries, ..told }, &told));
+        assert!(is_worth_telling(&Used { bytes: REPORT.bytes, ..told }, &told));
+    }
+
+    #[test]
+    fn limits_in_the_archive_are_told_as_limits() {
+        use super::super::super::limits::{Bound, Exceeded};
+        let exceeded = Exceeded { bound: Bound::Entries, limit: 5 };
+        let error = StreamError::Unpack(super::super::super::unpack::UnpackError::Limit(exceeded));
+        let Message::Failed(Failed { kind, text }) = told_failure(&error) else { panic!("no failure") };
+        assert_eq!((kind, text), (FailedKind::Limit(exceeded), exceeded.to_string()));
+    }
+}

@@ -1,0 +1,25 @@
+//! The job `unpack`: decompresses a layer and applies it to its tree, or decompresses an archive of images, without rights and without a view of
+//! anything else.
+//!
+//! [`unpacker`] is the daemon's side: it digests the bytes, passes them on, and checks the answer. [`child`] is the job's side. [`wire`] has the messages
+//! between them, [`stream`] what the job does with the bytes.
+
+#[cfg(feature = "testing")]
+mod attack;
+mod child;
+mod decompress;
+mod error;
+mod stream;
+mod unpacker;
+mod watch;
+mod wire;
+
+pub use child::run;
+pub use decompress::Decompressed;
+pub use error::JobError;
+pub use unpacker::Unpacker;
+#[cfg(feature = "testing")]
+pub use watch::is_answer;
+
+/// Name of the task on the command line.
+pub const TASK: &str = "unpack";

@@ -1,0 +1,60 @@
+//! The job's side of its socket, which is its standard input.
+
+use crate::frame::{self, Decoder, FrameError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+/// Reason why a job cannot speak with the daemon.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// The socket.
+    #[error("use the socket of the job")]
+    Io(#[from] io::Error),
+    /// The daemon is of another version, or it is none.
+    #[error("read the request of the job")]
+    Frame(#[from] FrameError),
+    /// The daemon ended.
+    #[error("the socket of the job was closed")]
+    Closed,
+}
+
+/// The socket of this job.
+#[derive(Debug)]
+pub struct Channel {
+    // Not a socket for writing: write(2) is in the filter, send(2) is not.
+    socket: File,
+}
+
+impl Channel {
+    /// Takes the request that comes first, with its descriptors.
+    pub fn open<T: DeserializeOwned>() -> Result<(Self, T, Vec<OwnedFd>), ChannelError> {
+        let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let (mut decoder, mut descriptors) = (Decoder::new(frame::TO_JOB), Vec::new());
+        let mut buffer = [0; 4096];
+        loop {
+            let count =
+                podstead_sys::descriptor_passing::receive(&socket, &mut buffer, &mut descriptors).map_err(io::Error::from)?;
+            if count == 0 {
+                return Err(ChannelError::Closed);
+            }
+            decoder.push(&buffer[..count]);
+            if let Some(request) = decoder.next_message()? {
+                return Ok((Self { socket: OwnedFd::from(socket).into() }, request, descriptors));
+            }
+        }
+    }
+
+    /// Sends a message.
+    pub fn send(&self, message: &impl Serialize) -> Result<(), ChannelError> {
+        Ok((&self.socket).write_all(&frame::encode(message, frame::FROM_JOB)?)?)
+    }
+
+    /// The same socket once more.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { socket: self.socket.try_clone()? })
+    }
+}

@@ -1,0 +1,349 @@
+//! The daemon's side: starts jobs, limits them, and sees to their end.
+
+use crate::PROGRAM_NAME;
+use crate::frame::{self, Decoder, FrameError};
+use crate::user::{self, JobUser};
+use nix::errno::Errno;
+use podstead_container::cgroup::{CgroupError, Cgroups, JobLimits};
+use podstead_sys::{cgroup_moves, descriptor_passing, pidfd, self_exec};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, Read};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Time for which the kernel may say that a group is busy whose last process has ended.
+const GROUP_PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes read from a job at once.
+const READ: usize = 64 << 10;
+
+/// The error of starting a job.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The process.
+    #[error("start a job with {program:?}")]
+    Spawn {
+        /// The program.
+        program: PathBuf,
+        /// The error of the kernel.
+        #[source]
+        source: io::Error,
+    },
+    /// Its group.
+    #[error("limit a job")]
+    Group(#[source] CgroupError),
+    /// It ended before it was told anything.
+    #[error("send a job its request")]
+    Send(#[source] io::Error),
+    /// The request is longer than any may be.
+    #[error("write a job's request")]
+    Request(#[source] FrameError),
+}
+
+/// How jobs are started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobSettings {
+    /// The program that is executed: this one, but for tests, which are none.
+    pub program: PathBuf,
+    /// Name of the top cgroup; `None`: jobs get no group of their own.
+    pub slice: Option<String>,
+    /// The list of users.
+    pub passwd: PathBuf,
+    /// Time for which a job may neither read nor tell of anything.
+    pub patience: Duration,
+}
+
+impl Default for JobSettings {
+    fn default() -> Self {
+        Self {
+            program: self_exec::OWN_BINARY.into(),
+            slice: None,
+            passwd: user::PASSWD.into(),
+            // A slow disk may hold a write up for minutes.
+            patience: Duration::from_secs(300),
+        }
+    }
+}
+
+/// Starts jobs.
+#[derive(Debug)]
+pub struct Launcher {
+    settings: JobSettings,
+    /// Found when it is needed first; `None` where jobs have no group.
+    groups: OnceLock<Option<Cgroups>>,
+    next: AtomicU64,
+}
+
+impl Launcher {
+    /// A launcher. What jobs of an earlier daemon left of their groups is removed before the first job starts.
+    pub fn new(settings: JobSettings) -> Self {
+        Self { settings, groups: OnceLock::new(), next: AtomicU64::new(0) }
+    }
+
+    /// The user of jobs, as it is now.
+    pub fn user(&self) -> JobUser {
+        user::find(&self.settings.passwd)
+    }
+
+    /// Time for which a job may neither read nor tell of anything.
+    pub fn patience(&self) -> Duration {
+        self.settings.patience
+    }
+
+    /// Removes the groups of jobs that an earlier daemon left. To be called when no job of that daemon can be at work any more.
+    pub fn sweep(&self) {
+        let _found = self.groups();
+    }
+
+    fn groups(&self) -> Option<&Cgroups> {
+        let find = || {
+            let groups = Cgroups::detect(self.settings.slice.as_deref()?);
+            match groups.and_then(|groups| groups.sweep_jobs(GROUP_PATIENCE).map(|()| groups)) {
+                Ok(groups) => Some(groups),
+                Err(error) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "jobs have no cgroup of their own: limits of the process hold"
+                    );
+                    None
+                }
+            }
+        };
+        self.groups.get_or_init(find).as_ref()
+    }
+
+    /// Starts a job and sends it its request. It is in its group before it is told anything.
+    pub fn start(
+        &self,
+        task: &str,
+        limits: &JobLimits,
+        request: &impl Serialize,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<Job, StartError> {
+        let groups = self.groups();
+        if groups.is_some() {
+            cgroup_moves::prepare_in_background();
+        }
+        let request = frame::encode(request, frame::TO_JOB).map_err(StartError::Request)?;
+        let mut job = self.spawn(task)?;
+        if let Some(groups) = groups {
+            // A number that is taken is of a job whose group could not be removed.
+            let path =
+                groups.create_job(&self.next.fetch_add(1, Ordering::Relaxed).to_string(), limits).map_err(StartError::Group)?;
+            let group = job.group.insert(Group { groups: groups.clone(), path });
+            group.groups.attach_job(&group.path, job.child.id()).map_err(StartError::Group)?;
+        }
+        descriptor_passing::send_all(&job.socket, &request, descriptors).map_err(|errno| StartError::Send(errno.into()))?;
+        Ok(job)
+    }
+
+    fn spawn(&self, task: &str) -> Result<Job, StartError> {
+        let failed = |source| StartError::Spawn { program: self.settings.program.clone(), source };
+        let (near, far) = UnixStream::pair().map_err(failed)?;
+        let mut child = Command::new(&self.settings.program)
+            .arg0(PROGRAM_NAME)
+            .arg(task)
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(far)))
+            // What a job says comes by its socket: the daemon's log is not for others to write.
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(failed)?;
+        let process = match pidfd::open(child.id()) {
+            Ok(process) => process,
+            Err(errno) => {
+                // Not waited for, its number cannot be another one's.
+                let _ended = child.kill();
+                let _status = child.wait();
+                return Err(failed(errno.into()));
+            }
+        };
+        Ok(Job { child, process, socket: near, group: None, status: None })
+    }
+}
+
+/// A group of one job.
+#[derive(Debug)]
+struct Group {
+    groups: Cgroups,
+    path: PathBuf,
+}
+
+/// A job at work. Dropping it kills it, and waits for its end.
+#[derive(Debug)]
+pub struct Job {
+    child: Child,
+    process: OwnedFd,
+    socket: UnixStream,
+    group: Option<Group>,
+    status: Option<ExitStatus>,
+}
+
+/// The way in which a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself, with this code.
+    Exit(i32),
+    /// It made a system call that no job makes.
+    Violation,
+    /// It used up its memory.
+    Memory,
+    /// It used up its processor time.
+    ProcessorTime,
+    /// It wrote a longer file than it may.
+    FileSize,
+    /// By another signal, among them SIGKILL of the daemon.
+    Signal(i32),
+}
+
+impl Job {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its messages.
+    pub fn messages(&self) -> Messages<'_> {
+        Messages { socket: &self.socket, decoder: Decoder::new(frame::FROM_JOB), buffer: vec![0; READ] }
+    }
+
+    /// Kills it; for any thread, at any time.
+    pub fn kill(&self) {
+        match pidfd::send_signal(&self.process, libc::SIGKILL) {
+            Ok(()) | Err(Errno::ESRCH) => {}
+            Err(error) => tracing::warn!(%error, pid = self.child.id(), "cannot kill a job"),
+        }
+    }
+
+    /// Kills it if it still runs, waits for its end, removes its group; tells how it ended.
+    pub fn end(mut self) -> io::Result<End> {
+        self.finish()
+    }
+
+    /// Waits for its end, at most so long. Whether it has ended.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        pidfd::wait_for_end(&self.process, timeout).unwrap_or(true)
+    }
+
+    fn finish(&mut self) -> io::Result<End> {
+        self.kill();
+        let status = match self.status {
+            Some(status) => status,
+            None => *self.status.insert(self.child.wait()?),
+        };
+        let group = self.group.take();
+        let killed = group.as_ref().is_some_and(|group| group.groups.job_was_out_of_memory(&group.path));
+        if let Some(Group { groups, path }) = group
+            && let Err(error) = groups.remove(&path, GROUP_PATIENCE)
+        {
+            // The next start sweeps it.
+            tracing::warn!(error = &error as &dyn std::error::Error, "cannot remove the cgroup of a job");
+        }
+        Ok(end_of(status, killed))
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if self.status.is_none()
+            && let Err(error) = self.finish()
+        {
+            tracing::warn!(%error, "cannot wait for the end of a job");
+        }
+    }
+}
+
+fn end_of(status: ExitStatus, out_of_memory: bool) -> End {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => End::Exit(code),
+        (None, Some(libc::SIGSYS)) => End::Violation,
+        (None, Some(libc::SIGKILL)) if out_of_memory => End::Memory,
+        // An allocation that fails ends in abort(3); a panic is told before.
+        (None, Some(libc::SIGABRT)) => End::Memory,
+        (None, Some(libc::SIGXCPU)) => End::ProcessorTime,
+        (None, Some(libc::SIGXFSZ)) => End::FileSize,
+        (None, signal) => End::Signal(signal.unwrap_or_default()),
+    }
+}
+
+/// Reason why there is no next message.
+#[derive(Debug, thiserror::Error)]
+pub enum MessageError {
+    /// Nothing came within the time.
+    #[error("no message within the time")]
+    Late,
+    /// It is none.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// The stream ends in a message.
+    #[error("a message is cut off")]
+    Cut,
+    /// The socket.
+    #[error("read from a job")]
+    Read(#[source] io::Error),
+}
+
+/// Messages of a job, which nobody vouches for.
+#[derive(Debug)]
+pub struct Messages<'a> {
+    socket: &'a UnixStream,
+    decoder: Decoder,
+    buffer: Vec<u8>,
+}
+
+impl Messages<'_> {
+    /// The next message within `timeout`; `None` when the job has closed its socket, as it does when it ends.
+    pub fn next_within<T: DeserializeOwned>(&mut self, timeout: Duration) -> Result<Option<T>, MessageError> {
+        loop {
+            if let Some(message) = self.decoder.next_message()? {
+                return Ok(Some(message));
+            }
+            self.socket.set_read_timeout(Some(timeout)).map_err(MessageError::Read)?;
+            match (&mut &*self.socket).read(&mut self.buffer) {
+                Ok(0) if self.decoder.has_rest() => return Err(MessageError::Cut),
+                Ok(0) => return Ok(None),
+                Ok(count) => self.decoder.push(&self.buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(MessageError::Late),
+                // A job that was killed with its request unread.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+                Err(error) => return Err(MessageError::Read(error)),
+            }
+        }
+    }
+}
+
+/// Returns true if jobs can be started with this program: it is there.
+pub fn is_startable(program: &Path) -> bool {
+    program.is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn end_is_told_by_status_and_group() {
+        let signal = ExitStatus::from_raw;
+        assert_eq!(end_of(signal(libc::SIGSYS), false), End::Violation);
+        assert_eq!(end_of(signal(libc::SIGKILL), true), End::Memory);
+        assert_eq!(end_of(signal(libc::SIGKILL), false), End::Signal(libc::SIGKILL));
+        assert_eq!(end_of(signal(libc::SIGXCPU), false), End::ProcessorTime);
+        assert_eq!(end_of(ExitStatus::from_raw(3 << 8), true), End::Exit(3));
+    }
+
+    #[test]
+    fn program_that_is_missing_is_named() {
+        let launcher = Launcher::new(JobSettings { program: "/nowhere/podstead".into(), ..JobSettings::default() });
+        let limits = JobLimits { memory: 1 << 20, tasks: 4 };
+        let error = launcher.start("unpack", &limits, &"request", &[]).unwrap_err();
+        assert!(matches!(&error, StartError::Spawn { program, .. } if program == Path::new("/nowhere/podstead")), "{error:?}");
+    }
+}

@@ -1,0 +1,46 @@
+//! Code that decompresses, or reads archives: in jobs, or for a reason that is here.
+
+use crate::source_tree::{SourceFile, source_files};
+use std::collections::BTreeSet;
+
+/// What gives it away.
+const MARKS: [&str; 5] = ["flate2::", "zstd::", "tar_core::", "TarReader::new", "compression::Decoder"];
+
+/// Files that may, and why.
+const ALLOWED: &[(&str, &str)] = &[
+    ("image/compression.rs", "runs in the job"),
+    ("image/tar.rs", "runs in the job; the daemon lists archives of images with it, which is safe Rust"),
+    ("image/import/archive.rs", "lists archives of images"),
+    ("source/oci/tree/mod.rs", "artifacts of sources; bounded, in memory"),
+    ("source/http_client/answer.rs", "answers of servers; bounded, zlib-rs"),
+    ("source/git/protocol/pack.rs", "sizes of the objects of a pack; bounded, zlib-rs"),
+    ("api/log/files.rs", "logs that the shim compressed"),
+    ("api/spdy_headers.rs", "headers of kubectl's streams; bounded, zlib-rs"),
+    ("shim/log/compress.rs", "compresses"),
+    ("cli/support_bundle/archive.rs", "compresses"),
+    ("cli/volume/archive.rs", "compresses"),
+    ("cli/volume/backup.rs", "data of a volume, in the command of a user who names the archive: it has no Secrets"),
+];
+
+/// Folders of code that runs in the job.
+const IN_JOB: &[&str] = &["image/unpack", "image/unpack_job"];
+
+#[test]
+fn outside_bytes_are_decompressed_in_jobs() {
+    let files = source_files();
+    let is_marked = |file: &&SourceFile| file.product_lines().any(|(_, line)| MARKS.iter().any(|mark| line.contains(mark)));
+    let found: BTreeSet<&str> = files
+        .iter()
+        .filter(|file| !file.is_below(IN_JOB) && file.stem() != "tests")
+        .filter(is_marked)
+        .map(|file| file.path.as_str())
+        .collect();
+    let allowed: BTreeSet<&str> = ALLOWED.iter().map(|(path, _)| *path).collect();
+    let others: Vec<_> = found.difference(&allowed).collect();
+    assert!(
+        others.is_empty(),
+        "{others:#?} decompress or read archives in the daemon: use a job (src/image/unpack_job), or give a reason here"
+    );
+    let unused: Vec<_> = allowed.difference(&found).collect();
+    assert!(unused.is_empty(), "{unused:?} need no reason any more");
+}

@@ -1,0 +1,103 @@
+//! Single layers through the job that unpacks them.
+
+use crate::support::{Recorded, binary};
+use podstead::container::digest::Digest;
+use podstead::image::layer::{Bounds, Expected, LayerError, StagedLayer, stage_layer};
+use podstead::image::limits::Budget;
+use podstead::image::space::Space;
+use podstead::image::staging::Staging;
+use podstead::image::unpack_job::Unpacker;
+use podstead::image::{JobSettings, Limits, Reserve};
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+/// A staging directory.
+struct Bench {
+    _directory: tempfile::TempDir,
+    staging: Staging,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = JobSettings { program: binary(), ..JobSettings::default() };
+        let unpacker = Arc::new(Unpacker::new(settings, Arc::<Recorded>::default()));
+        let staging = Staging::open(directory.path().join("staging"), unpacker).unwrap();
+        Self { _directory: directory, staging }
+    }
+
+    fn stage(&self, source: impl Read, expected: Expected) -> Result<StagedLayer, LayerError> {
+        let reserve = Reserve { storage_percent: 0, storage_at_least: 0, inodes_percent: 0 };
+        let space = Space::of(self.staging.path(), reserve);
+        let limits = Limits::default();
+        let bounds = Bounds { limits: limits, image: Arc::new(Budget::of(limits, 1)), space };
+        stage_layer(source, self.staging.directory().unwrap(), expected, &bounds)
+    }
+
+    fn staged(&self) -> usize {
+        std::fs::read_dir(self.staging.path()).unwrap().count()
+    }
+}
+
+/// An archive with one directory.
+fn archive() -> Vec<u8> {
+    let mut header = tar_core::Header::new_ustar();
+    header.set_path(b"d/").unwrap();
+    header.set_mode_small(0o755);
+    header.set_entry_type(tar_core::EntryType::Directory);
+    header.set_checksum();
+    [header.as_bytes().to_vec(), vec![0; 1024]].concat()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn plain_gzip_and_zstd_layers_have_the_same_diff_id() {
+    let plain = archive();
+    let bench = Bench::new();
+    for blob in [plain.clone(), gzip(&plain), zstd::encode_all(&plain[..], 3).unwrap()] {
+        let expected = Expected { blob: Some(Digest::of(&blob)), diff_id: Some(Digest::of(&plain)) };
+        let layer = bench.stage(&blob[..], expected).unwrap();
+        assert_eq!((layer.blob_size, layer.unpacked.entries), (blob.len() as u64, 1));
+        assert!(layer.directory.tree().join("d").is_dir());
+    }
+    assert_eq!(bench.staged(), 0, "a layer that is not published is removed");
+}
+
+#[test]
+fn a_damaged_layer_is_reported_by_its_digest_whatever_else_is_wrong_with_it() {
+    let bench = Bench::new();
+    let blob = gzip(&archive());
+    let expected = Expected { blob: Some(Digest::of(&blob)), diff_id: None };
+    for position in [3, blob.len() / 2, blob.len() - 1] {
+        let mut damaged = blob.clone();
+        damaged[position] ^= 0x55;
+        let error = bench.stage(&damaged[..], expected).unwrap_err();
+        assert!(matches!(error, LayerError::BlobDigest { .. }), "{position}: {error:?}");
+    }
+    let longer = [blob.clone(), vec![0; 10]].concat();
+    assert!(matches!(bench.stage(&longer[..], expected), Err(LayerError::BlobDigest { .. })));
+    assert!(matches!(bench.stage(&blob[..blob.len() - 5], expected), Err(LayerError::BlobDigest { .. })));
+    let wrong = Expected { blob: None, diff_id: Some(Digest::of(b"other")) };
+    assert!(matches!(bench.stage(&blob[..], wrong), Err(LayerError::DiffId { .. })));
+}
+
+#[test]
+fn an_error_of_the_source_is_told_as_one() {
+    struct Broken;
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("cable"))
+        }
+    }
+    let bench = Bench::new();
+    let blob = gzip(&archive());
+    let expected = Expected { blob: Some(Digest::of(b"")), diff_id: None };
+    let error = bench.stage((&blob[..20]).chain(Broken), expected).unwrap_err();
+    assert!(matches!(error, LayerError::Read(_)), "{error:?}");
+    assert_eq!(bench.staged(), 0);
+}

@@ -1,0 +1,71 @@
+//! Stores of earlier versions.
+
+use crate::support::{TestStore, references};
+use podstead::container::digest::Digest;
+use podstead::{
+    pod::containers::PullPolicy,
+    runtime::{ImageService, PullSecrets},
+};
+use std::fs;
+
+/// Renames all layers to what earlier versions called them: by the chain of diff ids.
+fn make_old(test: &TestStore) {
+    let read = |path: std::path::PathBuf| serde_json::from_slice::<serde_json::Value>(&fs::read(path).unwrap()).ok();
+    let layers: Vec<_> = fs::read_dir(test.root().join("layers")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let diff_id_of = |path: &std::path::Path| read(path.join("layer.json")).unwrap()["diff_id"].as_str().unwrap().to_owned();
+    let documents = fs::read_dir(test.root().join("blobs")).unwrap().filter_map(|entry| read(entry.unwrap().path()));
+    let mut renamed = 0;
+    for configuration in documents.filter(|document| document["rootfs"].is_object()) {
+        let mut below = None;
+        for diff_id in configuration["rootfs"]["diff_ids"].as_array().unwrap() {
+            let chain = Digest::chain(below, diff_id.as_str().unwrap().parse().unwrap());
+            below = Some(chain);
+            if let Some(path) = layers.iter().find(|path| path.is_dir() && diff_id_of(path) == *diff_id) {
+                fs::rename(path, path.with_file_name(chain.hex())).unwrap();
+                renamed += 1;
+            }
+        }
+    }
+    assert_eq!(renamed, layers.len());
+}
+
+#[tokio::test]
+async fn layers_of_earlier_versions_are_used_where_they_are() {
+    let test = TestStore::new();
+    let layer = |name: &str| {
+        let path = test.path(name);
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join(name), name).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (added, top) = (layer("added"), layer("top"));
+    let base = test.make_image("base.tar", "localhost/base:1", &["--layer", &added]);
+    let store = test.open();
+    store.import(base).await.unwrap();
+    drop(store);
+    make_old(&test);
+    let names = |test: &TestStore| {
+        let mut names: Vec<_> = fs::read_dir(test.root().join("layers")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let old = names(&test);
+    let store = test.open();
+    assert_eq!(references(&store).await, ["localhost/base:1"]);
+    let image = store.ensure("localhost/base:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
+    assert!(image.layers[0].join("bin/busybox").is_file() && image.layers[1].join("added").is_file());
+    assert!(test.events.all().is_empty(), "{:?}", test.events.all());
+    // An image on the same base takes the layers that are there, and one more.
+    let options = ["--layer", &added, "--layer", &top];
+    store.import(test.make_image("above.tar", "localhost/above:1", &options)).await.unwrap();
+    let above = store.ensure("localhost/above:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
+    assert_eq!(above.layers[..2], image.layers);
+    assert_eq!(names(&test).len(), old.len() + 1);
+    // It stays so, and goes as any other.
+    drop((image, above, store));
+    let store = test.open();
+    store.remove("localhost/above:1", false).await.unwrap();
+    assert_eq!(names(&test), old);
+    store.remove("localhost/base:1", false).await.unwrap();
+    assert_eq!(test.layers(), 0);
+}
