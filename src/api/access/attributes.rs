@@ -156,8 +156,7 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         | Route::OpenApi3Document(_)
         | Route::CoreResources
         | Route::OwnResources => ("", "", "", Place::All),
-        // As a kubelet: the pages show all pods.
-        Route::Metrics(_) => ("", "nodes", "metrics", Place::All),
+        Route::Metrics(_) => ("", "nodes", "metrics", Place::All), // As a kubelet: the pages show all pods.
         Route::PodMetrics(namespace) => (METRICS_GROUP, "pods", "", of(namespace.as_ref())),
         Route::PodMetric(path) => (METRICS_GROUP, "pods", "", Place::Named(path)),
         Route::NodeMetrics => (METRICS_GROUP, "nodes", "", Place::All),

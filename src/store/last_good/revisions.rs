@@ -95,7 +95,7 @@ impl LastGood {
     /// the new state.
     fn replace_archived(&self, bytes: &[u8]) -> io::Result<()> {
         let revisions = self.directory.join(REVISIONS);
-        if atomic_file::keeps_order(&self.directory) || !revisions.exists() {
+        if atomic_file::keeps_order(&self.directory) || !revisions.try_exists()? {
             return self.replace(bytes);
         }
         let staged = atomic_file::stage(&self.path(), bytes, FILE_MODE)?;
