@@ -3,6 +3,7 @@
 //! Exit codes: 0 done; 1 what was asked for is not so or could not be done (no such pod, problems in manifests, a plan that is not
 //! empty); 2 the command was not understood, or the daemon could not be asked. `exec` and `attach` end with the code of the process.
 
+mod bundle;
 mod client;
 mod completion;
 mod config;
@@ -115,6 +116,8 @@ enum Command {
     Network(network::NetworkArgs),
     /// List, import, pull and remove images
     Image(image::ImageArgs),
+    /// Put manifests and images into one file, and apply it on hosts without a network
+    Bundle(bundle::BundleArgs),
     /// List, export, import and delete the data of persistent volumes
     Volume(volume::VolumeArgs),
     /// Run the daemon
@@ -197,6 +200,7 @@ pub fn main() -> ExitCode {
         Command::Rollout(args) => rollout::run(&args, &context),
         Command::Network(args) => network::run(&args, &context),
         Command::Image(args) => image::run(&args, &context),
+        Command::Bundle(args) => bundle::run(&args, &context),
         Command::Volume(args) => volume::run(&args, &context),
         Command::Daemon(args) => daemon::run(&args, &context),
         Command::Validate(args) => validate::run(&args, &context),

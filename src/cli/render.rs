@@ -2,13 +2,13 @@
 //!
 //! The host need not be this one: its name, labels and variables are arguments, so that one machine can check a repository for all hosts.
 
-use super::tree::{named_source, path_of, prepared, read_source, read_with_surroundings, root_of};
+use super::tree::{named_source, path_of, prepared, read_source, read_tree, read_with_surroundings, root_of};
 use super::validate::github;
 use super::{Context, EXIT_FAILED};
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
-use podstead_artifact::{Artifact, Layers};
-use podstead_config::{Config, HostFacts, NODE_NAME, SourceConfig, SourcePlace, WrittenConfig, age_keys};
+use podstead_artifact::Layers;
+use podstead_config::{Config, HostFacts, NODE_NAME, SourceConfig, WrittenConfig, age_keys};
 use podstead_manifest::{Problem, Substitution, is_variable_name, to_yaml, variable_name_problem};
 use podstead_pod::{Origin, Severity, SourceId};
 use podstead_settings::ConfigError;
@@ -27,30 +27,57 @@ use std::sync::Arc;
                         Values of Secrets are not printed."
 )]
 pub(super) struct RenderArgs {
-    /// Manifest file or directory; variables in this path are replaced as in the configuration
-    #[arg(value_name = "PATH")]
-    path: String,
-    /// Name of the host [default: from the configuration]
-    #[arg(long, value_name = "NAME")]
-    host: Option<String>,
-    /// Labels of the host
-    #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',')]
-    labels: Vec<String>,
-    /// Variable of the host; may be repeated
-    #[arg(long = "set", value_name = "NAME=VALUE")]
-    variables: Vec<String>,
-    /// Configured source with the restrictions, variables and layers to apply [default: none; variables of the host are replaced]
-    #[arg(long, value_name = "NAME")]
-    source: Option<String>,
-    /// Layers of the host: directories or files below PATH, the most general one first; variables in these paths are replaced
-    #[arg(long, value_name = "PATH,...", value_delimiter = ',', conflicts_with = "source")]
-    layers: Vec<String>,
+    #[command(flatten)]
+    target: RenderTarget,
     /// Exit with 1 for warnings as well, such as those about objects that are ignored
     #[arg(long)]
     strict: bool,
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Format::Yaml)]
     output: Format,
+}
+
+/// Manifests, and the host that they are for.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct RenderTarget {
+    /// Manifest file or directory; variables in this path are replaced as in the configuration
+    #[arg(value_name = "PATH")]
+    pub(super) path: String,
+    /// Name of the host [default: from the configuration]
+    #[arg(long, value_name = "NAME")]
+    pub(super) host: Option<String>,
+    /// Labels of the host
+    #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',')]
+    pub(super) labels: Vec<String>,
+    /// Variable of the host; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(super) variables: Vec<String>,
+    /// Configured source with the restrictions, variables and layers to apply [default: none; variables of the host are replaced]
+    #[arg(long, value_name = "NAME")]
+    pub(super) source: Option<String>,
+    /// Layers of the host: directories or files below PATH, the most general one first; variables in these paths are replaced
+    #[arg(long, value_name = "PATH,...", value_delimiter = ',', conflicts_with = "source")]
+    pub(super) layers: Vec<String>,
+}
+
+/// The way in which a directory is read where no source is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReadAs {
+    /// As a directory source does.
+    Directory,
+    /// As a source does that has the tree of a commit, an artifact or a bundle.
+    Tree,
+}
+
+/// The objects of a host.
+#[derive(Debug)]
+pub(super) struct Rendered {
+    /// The file or directory that was read.
+    pub(super) path: PathBuf,
+    /// The objects.
+    pub(super) store: UndeltaStore,
+    /// What is wrong with them.
+    pub(super) problems: Vec<Problem>,
 }
 
 /// `-o`.
@@ -63,33 +90,7 @@ enum Format {
 }
 
 pub(super) fn run(args: &RenderArgs, context: &Context) -> anyhow::Result<ExitCode> {
-    let config = config(args, context)?;
-    let all = Substitution::new(config.values().into_iter().map(|(name, value)| (name, Some(value))));
-    let path = PathBuf::from(all.in_line(&args.path).map_err(|message| anyhow!("{}: {message}", args.path))?);
-    let opening = age_keys::for_checks(Some(&config));
-    let everything = CheckContext { opening, ..CheckContext::new(config.admit_context()) };
-    let source = args.source.as_deref().map(|name| named_source(name, &config)).transpose()?;
-    let check_context = match source {
-        None => {
-            let layers = Arc::new(layers(&args.layers, &all)?);
-            CheckContext { substitute: Some(Arc::new(all)), layers, ..everything }
-        }
-        Some(source) => {
-            let SourceConfig { allow, requirements, substitute, layers, writable: keeps_names, .. } = source.clone();
-            CheckContext { allow, requirements, substitute, layers, keeps_names, ..everything }
-        }
-    };
-    let path = source.map_or_else(|| path.clone(), |source| root_of(&source.place, &path));
-    let artifact = read(&path, source.map(|source| &source.place), &check_context.layers)?;
-    let store = UndeltaStore::default().in_layers(&check_context.layers);
-    let prepared = prepared(&artifact, &path, &store, &check_context)?;
-    if prepared.artifact.files.is_empty() {
-        bail!("{} contains no manifests (files ending in .yaml, .yml or .json)", path.display());
-    }
-    let store = store.apply(&prepared.artifact, &|file, bytes, patches| prepared.check(file, bytes, &check_context, patches));
-    let mut problems = store.set(&SourceId::new("render"), &artifact.revision).problems;
-    problems.iter_mut().for_each(|problem| problem.file = shown(&path, &problem.file));
-    problems.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
+    let Rendered { path, store, problems } = render(&args.target, ReadAs::Directory, context)?;
     let mut out = io::stdout().lock();
     match args.output {
         Format::Yaml => {
@@ -106,8 +107,44 @@ pub(super) fn run(args: &RenderArgs, context: &Context) -> anyhow::Result<ExitCo
     Ok(if problems.iter().any(is_refused) { ExitCode::from(EXIT_FAILED) } else { ExitCode::SUCCESS })
 }
 
+/// Reads the manifests and checks them as the host would.
+pub(super) fn render(target: &RenderTarget, read_as: ReadAs, context: &Context) -> anyhow::Result<Rendered> {
+    let config = config(target, context)?;
+    let all = Substitution::new(config.values().into_iter().map(|(name, value)| (name, Some(value))));
+    let path = PathBuf::from(all.in_line(&target.path).map_err(|message| anyhow!("{}: {message}", target.path))?);
+    let opening = age_keys::for_checks(Some(&config));
+    let everything = CheckContext { opening, ..CheckContext::new(config.admit_context()) };
+    let source = target.source.as_deref().map(|name| named_source(name, &config)).transpose()?;
+    let check_context = match source {
+        None => {
+            let layers = Arc::new(layers(&target.layers, &all)?);
+            CheckContext { substitute: Some(Arc::new(all)), layers, ..everything }
+        }
+        Some(source) => {
+            let SourceConfig { allow, requirements, substitute, layers, writable: keeps_names, .. } = source.clone();
+            CheckContext { allow, requirements, substitute, layers, keeps_names, ..everything }
+        }
+    };
+    let path = source.map_or_else(|| path.clone(), |source| root_of(&source.place, &path));
+    let artifact = match (source, read_as) {
+        (Some(source), _) => read_source(&source.place, &check_context.layers, &path)?,
+        (None, ReadAs::Directory) => read_with_surroundings(&check_context.layers, &path)?,
+        (None, ReadAs::Tree) => read_tree(&path)?,
+    };
+    let store = UndeltaStore::default().in_layers(&check_context.layers);
+    let prepared = prepared(&artifact, &path, &store, &check_context)?;
+    if prepared.artifact.files.is_empty() {
+        bail!("{} contains no manifests (files ending in .yaml, .yml or .json)", path.display());
+    }
+    let store = store.apply(&prepared.artifact, &|file, bytes, patches| prepared.check(file, bytes, &check_context, patches));
+    let mut problems = store.set(&SourceId::new("render"), &artifact.revision).problems;
+    problems.iter_mut().for_each(|problem| problem.file = shown(&path, &problem.file));
+    problems.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
+    Ok(Rendered { path, store, problems })
+}
+
 /// The configuration as the host has it that is asked about. A machine that only renders need not have one.
-fn config(args: &RenderArgs, context: &Context) -> anyhow::Result<Config> {
+fn config(args: &RenderTarget, context: &Context) -> anyhow::Result<Config> {
     let (mut labels, mut variables) = (BTreeMap::new(), BTreeMap::new());
     for label in &args.labels {
         let (key, value) = label.split_once('=').with_context(|| format!("--labels {label}: expected KEY=VALUE"))?;
@@ -148,14 +185,6 @@ fn layers(written: &[String], all: &Substitution) -> anyhow::Result<Layers> {
     };
     let expanded = written.iter().map(expand).collect::<anyhow::Result<Vec<_>>>()?;
     Layers::parse(&expanded).context("--layers")
-}
-
-/// The files that a source at `path` would report with these layers; a source of no kind reads as a directory does.
-fn read(path: &Path, place: Option<&SourcePlace>, layers: &Arc<Layers>) -> anyhow::Result<Artifact> {
-    match place {
-        Some(place) => read_source(place, layers, path),
-        None => read_with_surroundings(layers, path),
-    }
 }
 
 /// Path of a file relative to the working directory. A single file already has its whole path.

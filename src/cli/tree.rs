@@ -28,7 +28,7 @@ pub(super) fn source_at<'a>(path: &Path, config: &'a Config) -> anyhow::Result<&
             *configured == path || (canonical.is_some() && std::fs::canonicalize(configured).ok() == canonical)
         }
         SourcePlace::Git(place) => clone.as_ref().is_some_and(|clone| clone.is_clone_of(&place.url.to_string())),
-        SourcePlace::Http(_) | SourcePlace::Oci(_) => false,
+        SourcePlace::Http(_) | SourcePlace::Oci(_) | SourcePlace::Bundle(_) => false,
     };
     let found: Vec<&SourceConfig> = config.sources.iter().filter(is_here).collect();
     match (found.as_slice(), config.sources.as_slice()) {
@@ -51,20 +51,25 @@ pub(super) fn root_of(place: &SourcePlace, path: &Path) -> PathBuf {
             Some(clone) if clone.is_clone_of(&git.url.to_string()) => clone.root.join(&git.path),
             Some(_) | None => path.to_owned(),
         },
-        SourcePlace::Directory { .. } | SourcePlace::Http(_) | SourcePlace::Oci(_) => path.to_owned(),
+        SourcePlace::Directory { .. } | SourcePlace::Http(_) | SourcePlace::Oci(_) | SourcePlace::Bundle(_) => path.to_owned(),
     }
 }
 
 /// The files that a source would report if its place were `root` (see [`root_of`]); those of other layers may be among them.
 pub(super) fn read_source(place: &SourcePlace, layers: &Arc<Layers>, root: &Path) -> anyhow::Result<Artifact> {
     match place {
-        SourcePlace::Git(_) | SourcePlace::Oci(_) => {
+        SourcePlace::Git(_) | SourcePlace::Oci(_) | SourcePlace::Bundle(_) => {
             // What the repository has is what the source has; a directory alone stands for the whole of it.
             let top = WorkTree::containing(root).map(|clone| clone.root);
             Ok(work_tree::read(root, top.as_deref(), &ReadLimits::default())?)
         }
         SourcePlace::Directory { .. } | SourcePlace::Http(_) => read_directory(layers, root),
     }
+}
+
+/// The files that a source of a bundle would report, where the bundle has this directory and nothing around it.
+pub(super) fn read_tree(root: &Path) -> anyhow::Result<Artifact> {
+    Ok(work_tree::read(root, None, &ReadLimits::default())?)
 }
 
 /// The files that a directory source would report: without layers, the manifests directly in the directory. A single file has no layers.

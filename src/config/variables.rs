@@ -52,6 +52,11 @@ impl Variables {
         Ok(Self(values(node, labels, written)))
     }
 
+    /// The name of this host.
+    pub(super) fn node_name(&self) -> &str {
+        self.0.get(NODE_NAME).map(String::as_str).unwrap_or_default()
+    }
+
     /// Replaces all variables in the value of a field; what looks like one and is none is a mistake.
     pub(super) fn expand(&self, check: &Check<'_>, field: &str, text: &str) -> Result<String, ConfigError> {
         let values = self.0.iter().map(|(name, value)| (name.clone(), Some(value.clone())));

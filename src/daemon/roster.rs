@@ -14,7 +14,7 @@ use podstead_artifact::{Artifact, SourceReport, Wakers, Wishes};
 use podstead_config::reload::{SourceChanges, is_blank, needs_restart};
 use podstead_config::{Config, HostFacts, SourceConfig, sharing};
 use podstead_expand::ExpandHandle;
-use podstead_image::Repositories;
+use podstead_image::ImageStore;
 use podstead_mux::MuxHandle;
 use podstead_pod::SourceId;
 use podstead_pod::sharing::Sharing;
@@ -54,7 +54,7 @@ pub(super) struct RosterLinks {
     pub(super) host_paths: Arc<HostPathPolicy>,
     pub(super) wakers: Wakers,
     pub(super) machine_key: MachineKey,
-    pub(super) repositories: Repositories,
+    pub(super) images: Arc<ImageStore>,
     pub(super) events: Arc<EventLog>,
     pub(super) log_level: LevelControl,
     /// The configuration, for stages that follow it.
@@ -250,7 +250,7 @@ impl Roster {
         // Paths are those of the start, whatever the file says now.
         let (name, source, url) = (
             config.name.clone(),
-            sources::follow(config, &self.started.paths, &self.links.machine_key, &self.links.repositories),
+            sources::follow(config, &self.started.paths, &self.links.machine_key, &self.links.images),
             config.place.url(),
         );
         let (waker, wishes) = Waker::new();

@@ -1,11 +1,12 @@
 //! Sources as configured to sources that run.
 
 use podstead_api::Writable;
-use podstead_config::{Config, GitPlace, HttpPlace, OciPlace, SourceConfig, SourcePlace, SshAccess};
-use podstead_image::Repositories;
-use podstead_pod::SourceId;
+use podstead_config::{BundlePlace, Config, GitPlace, HttpPlace, OciPlace, SourceConfig, SourcePlace, SshAccess};
+use podstead_image::{ImageStore, Repositories};
+use podstead_pod::{Revision, SourceId};
 use podstead_settings::Allow;
 use podstead_source::PodSource;
+use podstead_source::bundle::{BundleOptions, BundleSource};
 use podstead_source::dir::{DirectoryOptions, DirectorySource};
 use podstead_source::git::{GitLimits, GitOptions, GitSource, ReadLimits, SshOptions};
 use podstead_source::http::{HttpOptions, HttpSource};
@@ -26,6 +27,7 @@ pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
         SourcePlace::Http(place) => shown(&place.url),
         SourcePlace::Git(place) => place.url.to_string(),
         SourcePlace::Oci(place) => place.url.to_string(),
+        SourcePlace::Bundle(place) => place.directory.display().to_string(),
     };
     IntakeSource {
         id: source.name.clone(),
@@ -63,7 +65,7 @@ pub(super) fn follow(
     source: &SourceConfig,
     paths: &Paths,
     machine_key: &MachineKey,
-    repositories: &Repositories,
+    images: &Arc<ImageStore>,
 ) -> Box<dyn PodSource> {
     let SourceConfig {
         name,
@@ -71,7 +73,7 @@ pub(super) fn follow(
         signature,
         allow_rollback,
         history_limit: _,
-        allow: _,
+        allow,
         requirements: _,
         share: _,
         substitute: _,
@@ -100,9 +102,7 @@ pub(super) fn follow(
         }
         SourcePlace::Git(place) => {
             let GitPlace { url, follow, path, interval, timeout, access, ssh, commit_status: _ } = place.clone();
-            // The intake reports a record that cannot be read.
-            let last_accepted = LastGood::new(paths, name.clone()).load().ok().and_then(|state| state.in_force);
-            let last_accepted = last_accepted.map(|record| record.stamp.newest().clone());
+            let last_accepted = last_accepted(paths, name);
             let ssh = ssh.map(|SshAccess { key_file, known_hosts_file }| SshOptions {
                 key_file: Some(key_file),
                 known_hosts_file: Some(known_hosts_file),
@@ -125,10 +125,35 @@ pub(super) fn follow(
         }
         SourcePlace::Oci(place) => {
             let state = paths.source(name);
-            let options = oci_options(place.clone(), *allow_rollback, state, machine_key, repositories);
+            let options = oci_options(place.clone(), *allow_rollback, state, machine_key, &images.repositories());
             Box::new(OciSource::new(name.clone(), options))
         }
+        SourcePlace::Bundle(place) => {
+            let BundlePlace { directory, removable, name: bundles, host, interval } = place.clone();
+            let options = BundleOptions {
+                directory,
+                removable,
+                name: bundles,
+                host,
+                interval,
+                signature: signature.clone(),
+                allow_rollback: *allow_rollback,
+                digests_only: allow.is_some(),
+                has_last_good: last_accepted(paths, name).is_some(),
+                limits: ReadLimits::default(),
+                images: Arc::clone(images),
+                state: paths.source(name),
+                machine_key: machine_key.clone(),
+            };
+            Box::new(BundleSource::new(name.clone(), options))
+        }
     }
+}
+
+/// The newest revision that was accepted from a source. The intake reports a record that cannot be read.
+fn last_accepted(paths: &Paths, source: &SourceId) -> Option<Revision> {
+    let in_force = LastGood::new(paths, source.clone()).load().ok().and_then(|state| state.in_force);
+    in_force.map(|record| record.stamp.newest().clone())
 }
 
 fn oci_options(

@@ -6,7 +6,7 @@ use super::collect::{Root, RootTarget};
 use super::commit::{self, CommitError, NewImage};
 use super::document::{Configuration, ImageManifest};
 use super::explain::explain;
-use super::import::{self, ImportError};
+use super::import::{self, BundledImages, ImportError, Imported};
 use super::index::{Index, LoadError, Named};
 use super::layer::StagedLayer;
 use super::layout::{LAYER_RECORD, LayerRecord, Layout, VERSION};
@@ -350,8 +350,27 @@ impl Disk {
 
     fn import_alone(&self, path: &Path, gate: &Gate) -> Result<Vec<String>, ImportError> {
         let _making = self.making();
+        let images = import::import(&self.layout, &self.staging, &self.limits, &self.space, path, gate)?;
+        self.name_imported(images)
+    }
+
+    /// Imports images of a bundle; returns their references.
+    pub(super) fn import_bundle(&self, path: &Path, wanted: &BundledImages, gate: &Gate) -> Result<Vec<String>, ImportError> {
+        let import = || {
+            let _making = self.making();
+            let (layout, staging, space) = (&self.layout, &self.staging, &self.space);
+            let images = import::import_bundle(layout, staging, &self.limits, space, path, wanted, gate)?;
+            self.name_imported(images)
+        };
+        let imported = import();
+        self.sweep_due();
+        self.published.send_modify(|times| *times += 1);
+        imported
+    }
+
+    fn name_imported(&self, images: Vec<Imported>) -> Result<Vec<String>, ImportError> {
         let mut names = Vec::new();
-        for image in import::import(&self.layout, &self.staging, &self.limits, &self.space, path, gate)? {
+        for image in images {
             self.keep_signatures(image.manifest, &image.signatures)?;
             for reference in image.references {
                 self.name(&reference, image.target, image.manifest, Access::open())?;

@@ -47,12 +47,13 @@ mod user;
 
 pub use collect::{CollectionConfig, ImageRoots, Root, RootTarget};
 pub use disk::StoreError;
+pub use import::BundledImages;
 pub use limits::Limits;
 pub use mirror_config::MirrorConfig;
 pub use podstead_job::launch::JobSettings;
 pub use podstead_pod::containers::PullPolicy;
 pub use registry::login::default_auth_files;
 pub use registry_config::RegistryConfig;
-pub use repository::{Repositories, RepositoryError, Signed};
+pub use repository::{CopyError, ImageCopy, LayerContent, Repositories, RepositoryError, Signed, measure};
 pub use space::Reserve;
 pub use store::{ImageStore, ImageStoreConfig, RegistryDirectories, RegistrySettings};

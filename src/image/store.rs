@@ -5,7 +5,7 @@ use super::collect::{CollectionConfig, Collector, ImageRoots, PreloadedImages};
 use super::disk::{Disk, StoreError};
 use super::explain::{explain, is_for_want_of_space};
 use super::fetch::Fetcher;
-use super::import::ImportError;
+use super::import::{BundledImages, ImportError};
 use super::limits::Limits;
 use super::policy::{Asker, Gate, Refusal};
 use super::preload::{Busy, Preload, Preloading};
@@ -31,10 +31,13 @@ use podstead_runtime::{ImageError, ImageRecord, ImageService, ImageUsage, PruneR
 use podstead_settings::ImagePolicy;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Semaphore, broadcast, watch};
+use tokio::task::JoinHandle;
 
 /// Progress reports kept for a receiver that lags behind.
 const PROGRESS_QUEUE: usize = 256;
@@ -257,13 +260,41 @@ impl ImageStore {
         self.collector.tick();
     }
 
+    /// Imports images of a bundle, of which `file` is open and `path` is its name for people. They stay for a day, as images do that were
+    /// fetched by hand: until then the pods that want them are known.
+    pub async fn import_bundle(&self, file: Arc<File>, path: &Path, images: BundledImages) -> Result<Vec<String>, ImageError> {
+        let images = Arc::new(images);
+        let import = || {
+            let (disk, gate, file, images) = (Arc::clone(&self.disk), Arc::clone(&self.gate), Arc::clone(&file), Arc::clone(&images));
+            // Opened anew, with a position of its own: whatever is at the path by now.
+            let opened = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+            tokio::task::spawn_blocking(move || {
+                let imported = disk.import_bundle(&opened, &images, &gate);
+                drop(file);
+                imported
+            })
+        };
+        let references = self.import_with(path, import).await?;
+        self.fetched_by_hand(references.clone()).await;
+        Ok(references)
+    }
+
     /// Imports an archive; returns the references that it brought.
     pub(super) async fn import_archive(&self, path: PathBuf) -> Result<Vec<String>, ImageError> {
-        let failed = |reason| ImageError::Import { path: path.clone(), reason };
         let import = || {
             let (disk, path, gate) = (Arc::clone(&self.disk), path.clone(), Arc::clone(&self.gate));
             tokio::task::spawn_blocking(move || disk.import(&path, &gate))
         };
+        self.import_with(&path, import).await
+    }
+
+    /// Imports, and once more after images were collected if there was no space.
+    async fn import_with(
+        &self,
+        path: &Path,
+        import: impl Fn() -> JoinHandle<Result<Vec<String>, ImportError>> + Send + Sync,
+    ) -> Result<Vec<String>, ImageError> {
+        let failed = |reason| ImageError::Import { path: path.to_owned(), reason };
         let mut imported = import().await.map_err(|error| failed(error.to_string()))?;
         if imported.as_ref().is_err_and(|error| is_for_want_of_space(error)) && self.collector.recover().await {
             imported = import().await.map_err(|error| failed(error.to_string()))?;

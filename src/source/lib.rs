@@ -4,6 +4,7 @@
 //! never looks like an empty artifact (promise P2): whoever reads the channel keeps the last good set.
 
 mod around;
+pub mod bundle;
 pub mod credentials;
 pub mod dir;
 pub mod git;

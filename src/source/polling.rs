@@ -39,6 +39,11 @@ pub enum Polled {
 pub trait Pollable: Send {
     /// Asks. Has a time limit of its own. May be dropped at any await.
     async fn poll(&mut self) -> Polled;
+
+    /// Waits until the place may have changed since the last poll; for ever where it does not tell. May be dropped at any await.
+    async fn changed(&mut self) {
+        std::future::pending().await
+    }
 }
 
 /// Polls now and then every `interval`, until the receiver of reports is dropped.
@@ -90,9 +95,10 @@ pub async fn poll_forever(
         let ended = Instant::now();
         let delay = next_delay(interval, failures, retry_after.flatten(), any_number());
         wishes.looks().set_next(Timestamp::now().checked_add(delay).ok());
-        // Cancel-safe: a wish is taken out only when it wins.
+        // Cancel-safe: a wish is taken out only when it wins, and a poll sees every change.
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
+            () = place.changed() => tokio::time::sleep_until(ended + MIN_GAP).await,
             wished = wishes.next() => {
                 wish = Some(wished);
                 tokio::time::sleep_until(ended + MIN_GAP).await;

@@ -54,18 +54,22 @@ pub fn kept_images(paths: &Paths, source: &SourceId, earlier: usize) -> Result<B
 
 fn add(images: &mut BTreeSet<KeptImage>, record: &Record, in_force: bool) {
     let objects = record.files.values().flat_map(|file| &file.objects);
-    for object in objects {
-        let spec = match &object.object {
-            AcceptedObject::Pod(pod) => pod.spec.as_ref(),
-            AcceptedObject::Workload(workload) => workload.template().and_then(|template| template.spec.as_ref()),
-            AcceptedObject::ConfigMap(_)
-            | AcceptedObject::Secret(_)
-            | AcceptedObject::PersistentVolumeClaim(_)
-            | AcceptedObject::Network(_) => None,
-        };
-        let number = record.stamp.number;
-        images.extend(spec.into_iter().flat_map(images_of).map(|image| KeptImage { image: image.to_owned(), number, in_force }));
-    }
+    let number = record.stamp.number;
+    let named = objects.flat_map(|object| images_of_object(&object.object));
+    images.extend(named.map(|image| KeptImage { image: image.to_owned(), number, in_force }));
+}
+
+/// The images of a pod, or of the pods of a workload; none of other objects.
+pub fn images_of_object(object: &AcceptedObject) -> impl Iterator<Item = &str> {
+    let spec = match object {
+        AcceptedObject::Pod(pod) => pod.spec.as_ref(),
+        AcceptedObject::Workload(workload) => workload.template().and_then(|template| template.spec.as_ref()),
+        AcceptedObject::ConfigMap(_)
+        | AcceptedObject::Secret(_)
+        | AcceptedObject::PersistentVolumeClaim(_)
+        | AcceptedObject::Network(_) => None,
+    };
+    spec.into_iter().flat_map(images_of)
 }
 
 /// The images of a pod: those of all its containers and image volumes.

@@ -22,7 +22,7 @@ mod workloads;
 
 pub use check::{Accepted, AcceptedObject, CheckContext, Checked, check};
 pub use control::{PruneError, SourceControl};
-pub use kept_images::{KeptImage, images_of, kept_images};
+pub use kept_images::{KeptImage, images_of, images_of_object, kept_images};
 pub use kustomize::{Prepared, prepare};
 pub use policy::needs_host_access;
 pub use relocate::relocate;

@@ -38,6 +38,9 @@ pub const GIT_NAMESPACE: &str = "git";
 /// The namespace of detached signatures of manifests, made by `ssh-keygen -Y sign -n podstead`. One of our own, so that no signature that
 /// somebody made over a file for another purpose deploys it.
 pub const DOCUMENT_NAMESPACE: &str = "podstead";
+/// The namespace of signatures of bundles, made by `ssh-keygen -Y sign -n podstead-bundle`. Another one than that of manifests: who may sign
+/// these need not be allowed to bring images.
+pub const BUNDLE_NAMESPACE: &str = "podstead-bundle";
 
 /// Verifies an SSH signature (armoured, as `ssh-keygen -Y sign` writes it) over `signed`: made for exactly `namespace`, by a key that
 /// `signers` has for that namespace and that is valid at `at` (see [`judged_at`]).

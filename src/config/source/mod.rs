@@ -1,6 +1,7 @@
 //! Sources, resolved: every value is set and valid.
 
 mod access;
+mod bundle;
 mod commit_status;
 mod git;
 mod oci;
@@ -75,6 +76,8 @@ pub enum SourcePlace {
     Git(GitPlace),
     /// An artifact in a registry.
     Oci(OciPlace),
+    /// Bundles in a directory or on removable media.
+    Bundle(BundlePlace),
 }
 
 /// A URL that is asked from time to time.
@@ -128,6 +131,21 @@ pub struct OciPlace {
     pub keys: Vec<PathBuf>,
 }
 
+/// Bundles in a directory or on removable media.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundlePlace {
+    /// Absolute path.
+    pub directory: PathBuf,
+    /// File systems that others mount count, too.
+    pub removable: bool,
+    /// Name of the bundles; `None` for that of the first one.
+    pub name: Option<String>,
+    /// Name of this host.
+    pub host: String,
+    /// Time between two looks without an event.
+    pub interval: Duration,
+}
+
 /// Keys for ssh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SshAccess {
@@ -145,13 +163,14 @@ impl SourcePlace {
             Self::Http(_) => "http",
             Self::Git(_) => "git",
             Self::Oci(_) => "oci",
+            Self::Bundle(_) => "bundle",
         }
     }
 
     /// URL by which other hosts may name it.
     pub fn url(&self) -> Option<String> {
         match self {
-            Self::Directory { .. } => None,
+            Self::Directory { .. } | Self::Bundle(_) => None,
             Self::Http(place) => Some(place.url.to_string()),
             Self::Git(place) => Some(place.url.to_string()),
             Self::Oci(place) => Some(place.url.to_string()),

@@ -66,7 +66,7 @@ fn keys(check: &Check<'_>, field: &str, written: &WrittenSignature) -> Result<Ve
         ("namespace", namespace.is_some()),
     ];
     if let Some((name, _)) = unfit.iter().find(|(_, written)| *written) {
-        let message = "is only for http and git; artifacts are signed by cosign: set keys".to_owned();
+        let message = "is only for http, git and bundle; artifacts are signed by cosign: set keys".to_owned();
         return Err(check.invalid(&format!("{field}.{name}"), message));
     }
     if keys.is_empty() {

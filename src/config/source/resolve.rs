@@ -11,7 +11,7 @@ use podstead_pod::SourceId;
 use podstead_settings::check::{Check, is_label};
 use podstead_settings::{Allow, ConfigError, Requirements};
 use podstead_source::SignatureRequirement;
-use podstead_trust::{DOCUMENT_NAMESPACE, GIT_NAMESPACE};
+use podstead_trust::{BUNDLE_NAMESPACE, DOCUMENT_NAMESPACE, GIT_NAMESPACE};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -92,6 +92,11 @@ fn expanded(check: &Check<'_>, field: &str, written: &WrittenSource, variables: 
             *text = text.as_deref().map(|text| expand(name, text)).transpose()?;
         }
     }
+    if let Some(bundle) = &mut written.bundle
+        && let Some(path) = bundle.directory.as_ref().and_then(|path| path.to_str())
+    {
+        bundle.directory = Some(expand("bundle.directory", path)?.into());
+    }
     if let Some(oci) = &mut written.oci {
         oci.url = expand("oci.url", &oci.url)?;
         for (name, text) in [("oci.path", &mut oci.path), ("oci.tag", &mut oci.tag)] {
@@ -107,9 +112,9 @@ fn expanded(check: &Check<'_>, field: &str, written: &WrittenSource, variables: 
 /// Resolves the layers of an expanded source.
 fn layers(check: &Check<'_>, field: &str, written: &[String], place: &SourcePlace) -> Result<Layers, ConfigError> {
     match place {
-        SourcePlace::Git(_) | SourcePlace::Oci(_) | SourcePlace::Directory { .. } => {}
+        SourcePlace::Git(_) | SourcePlace::Oci(_) | SourcePlace::Bundle(_) | SourcePlace::Directory { .. } => {}
         SourcePlace::Http(_) if written.is_empty() => {}
-        SourcePlace::Http(_) => return Err(check.invalid(field, "is only for directories, git and oci".to_owned())),
+        SourcePlace::Http(_) => return Err(check.invalid(field, "is only for directories, git, oci and bundle".to_owned())),
     }
     if written.len() > MAX_LAYERS {
         return Err(check.invalid(field, format!("has more than {MAX_LAYERS} entries")));
@@ -124,6 +129,7 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
         http: _,
         git: _,
         oci: _,
+        bundle: _,
         writable: _,
         require_signature,
         allow_rollback,
@@ -135,7 +141,7 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
         substitute,
         layers: in_layers,
     } = written;
-    let place = place(check, field, written)?;
+    let place = place(check, field, written, variables)?;
     let writable = writable(check, field, written, &place)?;
     let default_namespace = default_namespace(check, field, written, &place)?;
     let required = |written| signature(check, &format!("{field}.requireSignature"), written, default_namespace);
@@ -168,9 +174,9 @@ fn source(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &V
 }
 
 /// The place of a source, of which it has one.
-fn place(check: &Check<'_>, field: &str, written: &WrittenSource) -> Result<SourcePlace, ConfigError> {
-    Ok(match (&written.directory, &written.http, &written.git, &written.oci) {
-        (Some(directory), None, None, None) => {
+fn place(check: &Check<'_>, field: &str, written: &WrittenSource, variables: &Variables) -> Result<SourcePlace, ConfigError> {
+    Ok(match (&written.directory, &written.http, &written.git, &written.oci, &written.bundle) {
+        (Some(directory), None, None, None, None) => {
             let field = format!("{field}.directory");
             let relist = directory.relist_interval_seconds.unwrap_or(DEFAULT_RELIST);
             SourcePlace::Directory {
@@ -178,11 +184,16 @@ fn place(check: &Check<'_>, field: &str, written: &WrittenSource) -> Result<Sour
                 relist_interval: seconds(check, &format!("{field}.relistIntervalSeconds"), relist, DAY)?,
             }
         }
-        (None, Some(http), None, None) => SourcePlace::Http(http_place(check, &format!("{field}.http"), http)?),
-        (None, None, Some(git), None) => SourcePlace::Git(git_place(check, &format!("{field}.git"), git)?),
-        (None, None, None, Some(oci)) => SourcePlace::Oci(oci.resolve(check, field, written.require_signature.as_ref())?),
-        (None, None, None, None) => return Err(check.invalid(field, "must have one of directory, http, git and oci".into())),
-        _ => return Err(check.invalid(field, "must have only one of directory, http, git and oci".into())),
+        (None, Some(http), None, None, None) => SourcePlace::Http(http_place(check, &format!("{field}.http"), http)?),
+        (None, None, Some(git), None, None) => SourcePlace::Git(git_place(check, &format!("{field}.git"), git)?),
+        (None, None, None, Some(oci), None) => SourcePlace::Oci(oci.resolve(check, field, written.require_signature.as_ref())?),
+        (None, None, None, None, Some(bundle)) => {
+            SourcePlace::Bundle(bundle.resolve(check, field, variables.node_name(), written.require_signature.as_ref())?)
+        }
+        (None, None, None, None, None) => {
+            return Err(check.invalid(field, "must have one of directory, http, git, oci and bundle".into()));
+        }
+        _ => return Err(check.invalid(field, "must have only one of directory, http, git, oci and bundle".into())),
     })
 }
 
@@ -214,13 +225,14 @@ fn default_namespace(
             let unfit =
                 [("requireSignature", written.require_signature.is_some()), ("allowRollback", written.allow_rollback.is_some())];
             if let Some((name, _)) = unfit.iter().find(|(_, written)| *written) {
-                let message = "is only for http, git and oci; for directories, file permissions decide who may write".to_owned();
+                let message = "is only for http, git, oci and bundle; for directories, file permissions decide who may write".to_owned();
                 return Err(check.invalid(&format!("{field}.{name}"), message));
             }
             Ok("")
         }
         SourcePlace::Http(_) => Ok(DOCUMENT_NAMESPACE),
         SourcePlace::Git(_) => Ok(GIT_NAMESPACE),
+        SourcePlace::Bundle(_) => Ok(BUNDLE_NAMESPACE),
         SourcePlace::Oci(_) => Ok(""),
     }
 }

@@ -34,10 +34,13 @@ pub struct WrittenSource {
     /// An artifact in a registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oci: Option<WrittenOci>,
-    /// Accept only signed revisions. Default: accept all. For http, git and oci.
+    /// Bundles of manifests and images, from a directory or removable media.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<WrittenBundle>,
+    /// Accept only signed revisions. Default: accept all. For http, git, oci and bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require_signature: Option<WrittenSignature>,
-    /// Accept revisions that are older than the last accepted one. Default: false. For http, git and oci.
+    /// Accept revisions that are older than the last accepted one. Default: false. For http, git, oci and bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_rollback: Option<bool>,
     /// Number of earlier accepted revisions to keep, 0 to 100. Default: 5.
@@ -65,7 +68,7 @@ pub struct WrittenSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writable: Option<bool>,
     /// Directories or files of the source that this host uses, base first; an object of a later one replaces that of an earlier one.
-    /// Default: all files. For directories, git and oci.
+    /// Default: all files. For directories, git, oci and bundle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<String>,
 }
@@ -206,6 +209,24 @@ pub struct WrittenOci {
     pub timeout_seconds: Option<u64>,
 }
 
+/// `sources[].bundle`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenBundle {
+    /// Absolute path of a directory; files in it whose names end in `.bundle` are bundles. Default: `/var/lib/podstead/bundles`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<PathBuf>,
+    /// Also take bundles from the directory `podstead` of file systems that are mounted, such as USB sticks. Needs `requireSignature`. Default: false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removable: Option<bool>,
+    /// Name of the bundles. Default: that of the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Seconds between listings, in addition to events, 1 to 86400. Default: 60.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_seconds: Option<u64>,
+}
+
 /// `auth`: a token, or a user name and a password.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -248,14 +269,14 @@ pub struct WrittenSsh {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WrittenSignature {
-    /// File with the SSH keys that may sign, in the format of ssh's `allowed_signers`. For http and git, at least one of
-    /// the two files must be set.
+    /// File with the SSH keys that may sign, in the format of ssh's `allowed_signers`. For http, git and bundle, at least
+    /// one of the two files must be set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_signers_file: Option<PathBuf>,
     /// File with the OpenPGP keys that may sign, as `gpg --export` writes them. Needs a build with the feature openpgp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub openpgp_keyring_file: Option<PathBuf>,
-    /// Namespace of SSH signatures. Default: `git` for git, `podstead` for http.
+    /// Namespace of SSH signatures. Default: `git` for git, `podstead` for http, `podstead-bundle` for bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Files with the public keys of which one must have signed the artifact with cosign, in PEM: ECDSA P-256 or P-384, Ed25519, or RSA.
@@ -311,6 +332,7 @@ impl WrittenSource {
                 let keys = place.keys.clone();
                 written.require_signature = (!keys.is_empty()).then(|| WrittenSignature { keys, ..WrittenSignature::default() });
             }
+            SourcePlace::Bundle(place) => written.bundle = Some(WrittenBundle::of(place)),
         }
         written
     }

@@ -76,7 +76,7 @@ impl Following {
             host_paths: parts.host_paths.clone(),
             wakers: wakers.clone(),
             machine_key: base.machine_key.clone(),
-            repositories: parts.images.repositories(),
+            images: parts.images.clone(),
             events: base.events.clone(),
             log_level: told.log_level,
             labels: tell_labels,

@@ -89,7 +89,7 @@ pub(super) async fn run(links: CommitStatusLinks) -> Infallible {
 fn wanted(config: &Config) -> BTreeMap<SourceId, CommitStatus> {
     let of = |place: &SourcePlace| match place {
         SourcePlace::Git(git) => git.commit_status.as_deref().cloned(),
-        SourcePlace::Directory { .. } | SourcePlace::Http(_) | SourcePlace::Oci(_) => None,
+        SourcePlace::Directory { .. } | SourcePlace::Http(_) | SourcePlace::Oci(_) | SourcePlace::Bundle(_) => None,
     };
     config.sources.iter().filter_map(|source| Some((source.name.clone(), of(&source.place)?))).collect()
 }

@@ -6,7 +6,11 @@
 //! only when a layer is needed a second time (on top of different ones) is the archive read again.
 
 mod archive;
+mod bundle;
 mod plan;
+
+pub use bundle::BundledImages;
+pub(super) use bundle::import_bundle;
 
 use super::commit::{CommitError, NewImage, commit};
 use super::layer::{Bounds, LayerError, StagedLayer};
@@ -82,6 +86,12 @@ pub(super) enum ImportError {
     /// A file that the documents name is missing.
     #[error("the file {0:?} is missing from the archive or is not a layer")]
     Missing(String),
+    /// A bundle leaves them out, and they are not here.
+    #[error("it leaves out layers that this host does not have: {0}; create it without --since, or with --since of a bundle that this host has")]
+    Omitted(String),
+    /// A bundle that is not read from any place.
+    #[error("it is compressed; a bundle is an uncompressed tar archive")]
+    Compressed,
     /// The store.
     #[error("store the image")]
     Commit(#[from] CommitError),
@@ -116,10 +126,7 @@ pub(super) fn import(
     let mut found = plan::signatures(&pass.documents);
     found.add_beside(path);
     let signatures = planned.iter().map(|image| accept(image, &found, gate)).collect::<Result<Vec<_>, _>>()?;
-    for image in &planned {
-        let compressed = image.layers.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.size));
-        limits.check_compressed(compressed).map_err(|source| too_large(image, source))?;
-    }
+    planned.iter().try_for_each(|image| check_compressed(limits, image))?;
     // A layer that an image has several times takes a pass for each: they count together.
     let bounds = bounds(Budget::of_archive(*limits, planned.len()));
     let mut unassigned = pass.staged;
@@ -158,6 +165,11 @@ fn accept(image: &PlannedImage, found: &Found, gate: &Gate) -> Result<Vec<Subjec
         }
     }
     Ok(subjects)
+}
+
+fn check_compressed(limits: &Limits, image: &PlannedImage) -> Result<(), ImportError> {
+    let compressed = image.layers.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.size));
+    limits.check_compressed(compressed).map_err(|source| too_large(image, source))
 }
 
 fn too_large(image: &PlannedImage, source: Exceeded) -> ImportError {

@@ -7,7 +7,7 @@ use super::super::policy::archive::{Found, is_signature};
 use super::archive::Documents;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An image of the archive.
 #[derive(Debug)]
@@ -52,6 +52,14 @@ pub(crate) enum PlanError {
         name: String,
         /// The reason.
         reason: String,
+    },
+    /// A reference that names other content.
+    #[error("its image {name} has the digest {found}, not the one in its name")]
+    OtherDigest {
+        /// The reference.
+        name: String,
+        /// The digest in the archive.
+        found: String,
     },
     /// A document is not there.
     #[error("the file {0:?} is missing from it")]
@@ -106,6 +114,34 @@ pub(super) fn signatures(documents: &Documents) -> Found {
         found.add_layout(&entries, |digest| blob(documents, digest).ok());
     }
     found
+}
+
+/// The signature documents that these manifests name.
+pub(super) fn signatures_among(documents: &Documents, manifests: &BTreeSet<Digest>) -> Found {
+    let mut found = Found::default();
+    let entries: Vec<Descriptor> = manifests.iter().map(|digest| bare(*digest)).collect();
+    found.add_layout(&entries, |digest| blob(documents, digest).ok());
+    found
+}
+
+/// The images that have these digests, each under its reference, for `host`.
+pub(super) fn of_bundle(
+    documents: &Documents,
+    images: &BTreeMap<Reference, Digest>,
+    host: &Platform,
+) -> Result<Vec<PlannedImage>, PlanError> {
+    let image = |(reference, digest): (&Reference, &Digest)| {
+        if reference.digest().is_some_and(|named| named != *digest) {
+            return Err(PlanError::OtherDigest { name: reference.to_string(), found: digest.to_string() });
+        }
+        layout_image(documents, reference.clone(), &[bare(*digest)], host)
+    };
+    images.iter().map(image).collect()
+}
+
+/// A descriptor of which only the digest counts.
+fn bare(digest: Digest) -> Descriptor {
+    Descriptor { media_type: String::new(), digest, size: 0, platform: None, annotations: BTreeMap::new() }
 }
 
 fn from_layout(documents: &Documents, index: &[u8], host: &Platform, names: Names<'_>) -> Result<Vec<PlannedImage>, PlanError> {

@@ -59,6 +59,18 @@ impl WorkTree {
         Some(Self { root, remotes })
     }
 
+    /// The branch and the commit that are checked out, as revisions of git sources are written, with `-dirty` if files differ from the commit.
+    pub fn revision(&self) -> Option<String> {
+        let repository = git2::Repository::open(&self.root).ok()?;
+        let head = repository.head().ok()?;
+        let commit = head.peel_to_commit().ok()?.id();
+        let branch = head.shorthand().ok().filter(|_| head.is_branch()).map(|branch| format!("{branch}@")).unwrap_or_default();
+        let mut options = git2::StatusOptions::new();
+        let changed = repository.statuses(Some(options.include_untracked(true))).ok()?;
+        let dirty = if changed.is_empty() { "" } else { "-dirty" };
+        Some(format!("{branch}sha1:{commit}{dirty}"))
+    }
+
     /// Reports whether one of its remotes is the repository at `url`.
     pub fn is_clone_of(&self, url: &str) -> bool {
         let is_same = |remote: &String| same_repository(remote, url) || is_same_path(&self.root, remote, url);

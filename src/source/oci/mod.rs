@@ -22,11 +22,11 @@
 mod error;
 mod manifest;
 mod memory;
-mod options;
+pub(crate) mod options;
 mod order;
 mod place;
 mod select;
-mod tree;
+pub(crate) mod tree;
 mod url;
 
 pub use manifest::{ArtifactManifest, ManifestError};

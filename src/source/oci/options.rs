@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The largest layer as it comes from the registry.
-pub(super) const MAX_LAYER: u64 = 32 << 20;
+pub(crate) const MAX_LAYER: u64 = 32 << 20;
 
 /// Options of a source in a registry.
 #[derive(Clone, Debug)]

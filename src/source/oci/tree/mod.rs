@@ -28,7 +28,7 @@ const IS_LFS: &str = "is a Git LFS pointer; LFS objects are not fetched, put the
 
 /// Reason why an archive is refused.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TreeError {
+pub(crate) enum TreeError {
     /// The archive itself.
     #[error("read the archive of the artifact")]
     Archive(#[from] TarError),
@@ -64,7 +64,7 @@ pub(super) enum TreeError {
 
 /// Reads the files below `path` (`/` between components, none at the ends; empty for the whole artifact) of a layer, by path relative to
 /// it. Empty when the path is there without manifests.
-pub(super) fn read(layer: &[u8], path: &str, limits: &ReadLimits) -> Result<TreeFiles, TreeError> {
+pub(crate) fn read(layer: &[u8], path: &str, limits: &ReadLimits) -> Result<TreeFiles, TreeError> {
     let names = Names::of(layer, limits)?;
     names.check(path)?;
     let mut plan = Plan::new(limits);

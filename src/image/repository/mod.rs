@@ -1,17 +1,21 @@
 //! Repositories of registries for content that is no image: tags, manifests, blobs, and signatures of a manifest.
 //!
 //! Registries are reached as for images, with their mirrors and the credentials of this host. Nothing is kept here: each question is asked
-//! anew, of all hosts and with all credentials in their order. Whatever has a digest is verified.
+//! anew, of all hosts and with all credentials in their order. Whatever has a digest is verified. [`copy`] is about copies of whole images.
 
-use super::ask::Ask;
-use super::document::Descriptor;
-use super::explain::explain;
-use super::policy::record::{SignatureRecord, Subject};
-use super::policy::search::{Place, SearchError, search};
-use super::policy::{Refusal, Wanted, judge};
-use super::registry::login::{HELPER_DIRECTORIES, Logins};
-use super::registry::{Caller, HostLogin, HostLogins, Registries, Registry, RegistryError, Who};
-use super::registry_config::RegistryConfig;
+mod copy;
+
+pub use copy::{CopyError, ImageCopy, LayerContent, measure};
+
+use crate::ask::Ask;
+use crate::document::Descriptor;
+use crate::explain::explain;
+use crate::policy::record::{SignatureRecord, Subject};
+use crate::policy::search::{Place, SearchError, search};
+use crate::policy::{Refusal, Wanted, judge};
+use crate::registry::login::{HELPER_DIRECTORIES, Logins};
+use crate::registry::{Caller, HostLogin, HostLogins, Registries, Registry, RegistryError, Who};
+use crate::registry_config::RegistryConfig;
 use bytes::Bytes;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
@@ -71,6 +75,17 @@ impl Repositories {
     pub fn new(registries: &[RegistryConfig], events: Arc<dyn EventRecorder>) -> Self {
         let logins = Logins::new(&[], HELPER_DIRECTORIES.map(PathBuf::from).to_vec());
         Self::of(Arc::new(Registries::new(registries, None, STALL, logins, events)))
+    }
+
+    /// Repositories of registries that are reached as a daemon reaches them: with these auth files, and containerd's directory of hosts.
+    pub fn of_host(
+        registries: &[RegistryConfig],
+        auth_files: &[PathBuf],
+        hosts: Option<PathBuf>,
+        events: Arc<dyn EventRecorder>,
+    ) -> Self {
+        let logins = Logins::new(auth_files, HELPER_DIRECTORIES.map(PathBuf::from).to_vec());
+        Self::of(Arc::new(Registries::new(registries, hosts, STALL, logins, events)))
     }
 
     pub(super) fn of(registry: Arc<dyn Registry>) -> Self {

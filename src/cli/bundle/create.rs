@@ -1,0 +1,208 @@
+//! `podstead bundle create`.
+
+use super::contents::{FetchedImages, manifests, repositories};
+use super::sign::sign;
+use crate::context::Context;
+use crate::render::{ReadAs, RenderTarget, Rendered, render};
+use crate::EXIT_FAILED;
+use anyhow::{Context as _, bail};
+use clap::Args;
+use jiff::Timestamp;
+use podstead_api::show::human_size;
+use podstead_container::digest::Digest;
+use podstead_container::reference::Reference;
+use podstead_image::document::Platform;
+use podstead_image::platform;
+use podstead_pod::Severity;
+use podstead_source::bundle::archive::read_head;
+use podstead_source::bundle::document::{API_VERSION, BundleDocument, KIND};
+use podstead_source::bundle::write::{BundleParts, write_bundle};
+use podstead_source::git::work_tree::WorkTree;
+use podstead_store::images_of_object;
+use podstead_telemetry::counted;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Arguments.
+#[derive(Debug, Args)]
+pub(super) struct CreateArgs {
+    /// Manifest file or directory
+    #[arg(value_name = "PATH")]
+    path: String,
+    /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Name of a host that the bundle is for; may be repeated [default: any host]
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
+    /// Name of the bundle: a source takes bundles of one name
+    #[arg(long, value_name = "NAME", default_value = "bundle")]
+    name: String,
+    /// Serial of the bundle; a host takes only a higher one than the last [default: seconds since 1970]
+    #[arg(long, value_name = "NUMBER")]
+    serial: Option<u64>,
+    /// Leave out layers of images that this bundle has; the hosts must have applied it
+    #[arg(long, value_name = "BUNDLE")]
+    since: Option<PathBuf>,
+    /// SSH key to sign with, as for ssh-keygen -Y sign -f [default: the bundle is not signed]
+    #[arg(long, value_name = "FILE")]
+    sign_key: Option<PathBuf>,
+    /// Platform of the hosts, such as linux/arm64; may be repeated [default: that of this machine]
+    #[arg(long = "platform", value_name = "OS/ARCH")]
+    platforms: Vec<String>,
+    /// Further image to include; may be repeated
+    #[arg(long = "image", value_name = "IMAGE")]
+    images: Vec<String>,
+    /// Labels of the hosts
+    #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',')]
+    labels: Vec<String>,
+    /// Variable of the hosts; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    variables: Vec<String>,
+    /// Configured source with the restrictions, variables and layers to apply [default: none; variables of the host are replaced]
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
+    /// Layers of the hosts, as for podstead render
+    #[arg(long, value_name = "PATH,...", value_delimiter = ',', conflicts_with = "source")]
+    layers: Vec<String>,
+}
+
+pub(super) fn run(args: &CreateArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    if args.path.contains("${") {
+        bail!("{}: a bundle has the same files for all hosts: use --layers for paths with variables", args.path);
+    }
+    let platforms = args.platforms.iter().map(|text| parse_platform(text)).collect::<anyhow::Result<Vec<_>>>()?;
+    let platforms = if platforms.is_empty() { vec![platform::host()] } else { platforms };
+    let mut references = args.images.iter().map(|image| parse(image)).collect::<anyhow::Result<BTreeSet<_>>>()?;
+    let Some(of_manifests) = images_of_manifests(args, context)? else { return Ok(ExitCode::from(EXIT_FAILED)) };
+    references.extend(of_manifests);
+    let left_out = args.since.as_deref().map(layers_of).transpose()?.unwrap_or_default();
+    let work = beside(&args.output, ".partial");
+    std::fs::create_dir_all(&work).with_context(|| format!("create {}", work.display()))?;
+    let mut fetched = FetchedImages::default();
+    context.block_on(async {
+        let repositories = repositories(context);
+        for reference in &references {
+            fetched.fetch(&repositories, reference, &platforms, &left_out, &work).await?;
+        }
+        Ok(())
+    })?;
+    let path = Path::new(&args.path);
+    let parts = parts(args, manifests(path)?, &fetched, WorkTree::containing(path).and_then(|clone| clone.revision()))?;
+    write(&args.output, &parts).with_context(|| format!("write {}", args.output.display()))?;
+    std::fs::remove_dir_all(&work).with_context(|| format!("remove {}", work.display()))?;
+    let BundleDocument { name, serial, images, blobs, .. } = &parts.document;
+    let omitted = blobs.iter().filter(|blob| blob.left_out).count();
+    let omitted = if omitted == 0 { String::new() } else { format!(", {} left out", counted(omitted, "layer")) };
+    let size = human_size(std::fs::metadata(&args.output)?.len());
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}: {name} {serial}, {}, {size}{omitted}", args.output.display(), counted(images.len(), "image"))?;
+    writeln!(out, "revision {}", Digest::of(&parts.bytes))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The images of all hosts; `None` if manifests are refused, which is told.
+fn images_of_manifests(args: &CreateArgs, context: &Context) -> anyhow::Result<Option<BTreeSet<Reference>>> {
+    let hosts: Vec<Option<String>> = if args.hosts.is_empty() { vec![None] } else { args.hosts.iter().cloned().map(Some).collect() };
+    let (mut references, mut is_refused) = (BTreeSet::new(), false);
+    for host in hosts {
+        let (path, labels, variables) = (args.path.clone(), args.labels.clone(), args.variables.clone());
+        let (source, layers) = (args.source.clone(), args.layers.clone());
+        let target = RenderTarget { path, host: host.clone(), labels, variables, source, layers };
+        let Rendered { store, problems, .. } = render(&target, ReadAs::Tree, context)?;
+        let of_host = host.map(|host| format!("{host}: ")).unwrap_or_default();
+        for problem in problems.iter().filter(|problem| problem.severity == Severity::Error) {
+            writeln!(io::stderr(), "{of_host}{problem}")?;
+            is_refused = true;
+        }
+        for image in store.objects().into_iter().flat_map(|object| images_of_object(&object.object)) {
+            references.insert(parse(image)?);
+        }
+    }
+    Ok((!is_refused).then_some(references))
+}
+
+fn parse(image: &str) -> anyhow::Result<Reference> {
+    image.parse().map_err(|reason: String| anyhow::anyhow!("image {image:?}: {reason}"))
+}
+
+fn parse_platform(text: &str) -> anyhow::Result<Platform> {
+    let parts: Vec<&str> = text.split('/').collect();
+    match parts[..] {
+        [os, architecture] | [os, architecture, ""] if !os.is_empty() && !architecture.is_empty() => {
+            // As on a host of this architecture.
+            let variant = if architecture == "arm64" { "v8" } else { "" };
+            Ok(Platform { os: os.into(), architecture: architecture.into(), variant: variant.into() })
+        }
+        [os, architecture, variant] if !os.is_empty() && !architecture.is_empty() => {
+            Ok(Platform { os: os.into(), architecture: architecture.into(), variant: variant.into() })
+        }
+        _ => bail!("--platform {text}: expected OS/ARCH, such as linux/arm64 or linux/arm/v7"),
+    }
+}
+
+/// The content of a bundle, all of which its hosts have once they have applied it.
+fn layers_of(bundle: &Path) -> anyhow::Result<BTreeSet<Digest>> {
+    let failed = || format!("--since {}", bundle.display());
+    let head = read_head(&File::open(bundle).with_context(failed)?).with_context(failed)?;
+    Ok(head.document.blobs.iter().map(|blob| blob.digest).collect())
+}
+
+fn parts(args: &CreateArgs, manifests: Vec<u8>, fetched: &FetchedImages, revision: Option<String>) -> anyhow::Result<BundleParts> {
+    let archive = Digest::of(&manifests);
+    let (blobs, sources) = fetched.blobs(manifests);
+    let now = Timestamp::now();
+    let document = BundleDocument {
+        api_version: API_VERSION.to_owned(),
+        kind: KIND.to_owned(),
+        name: args.name.clone(),
+        serial: args.serial.unwrap_or_else(|| u64::try_from(now.as_second()).unwrap_or_default()),
+        created: now,
+        hosts: args.hosts.iter().map(|host| host.to_lowercase()).collect(),
+        revision: revision.unwrap_or_default(),
+        manifests: archive,
+        images: fetched.images.clone(),
+        signatures: fetched.signatures.iter().copied().collect(),
+        blobs,
+    };
+    document.check()?;
+    let mut bytes = serde_json::to_vec_pretty(&document)?;
+    bytes.push(b'\n');
+    let signature = args.sign_key.as_deref().map(|key| sign(&bytes, key)).transpose()?;
+    Ok(BundleParts { document, bytes, signature, index: fetched.index.clone(), blobs: sources })
+}
+
+/// Writes the file beside its place first, so that nobody reads half of it.
+fn write(path: &Path, parts: &BundleParts) -> io::Result<()> {
+    let unfinished = beside(path, ".new");
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(&unfinished)?);
+    write_bundle(&mut out, parts)?;
+    out.into_inner()?.sync_all()?;
+    std::fs::rename(unfinished, path)
+}
+
+/// A path in the same directory.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(ending);
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn platforms_are_written_as_go_does() {
+        let shown = |text: &str| parse_platform(text).map(|found| platform::spell(&found)).map_err(|error| error.to_string());
+        assert_eq!(shown("linux/amd64"), Ok("linux/amd64".into()));
+        assert_eq!(shown("linux/arm64"), Ok("linux/arm64/v8".into()));
+        assert_eq!(shown("linux/arm/v7"), Ok("linux/arm/v7".into()));
+        for text in ["amd64", "/amd64", "linux/", "a/b/c/d", ""] {
+            assert!(shown(text).unwrap_err().contains("expected OS/ARCH"), "{text}");
+        }
+    }
+}
