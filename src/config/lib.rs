@@ -16,7 +16,9 @@ mod written;
 
 pub use images::ImagesConfig;
 pub use resolve::HostFacts;
-pub use source::{BundlePlace, CommitStatus, GitPlace, HttpPlace, OciPlace, Provider, SourceConfig, SourcePlace, SshAccess, sharing};
+pub use source::{
+    BundlePlace, CommitStatus, GitPlace, HttpPlace, OciPlace, Provider, SourceConfig, SourcePlace, SshAccess, sharing,
+};
 pub use variables::NODE_NAME;
 pub use written::WrittenConfig;
 

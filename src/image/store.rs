@@ -265,7 +265,8 @@ impl ImageStore {
     pub async fn import_bundle(&self, file: Arc<File>, path: &Path, images: BundledImages) -> Result<Vec<String>, ImageError> {
         let images = Arc::new(images);
         let import = || {
-            let (disk, gate, file, images) = (Arc::clone(&self.disk), Arc::clone(&self.gate), Arc::clone(&file), Arc::clone(&images));
+            let (disk, gate, file, images) =
+                (Arc::clone(&self.disk), Arc::clone(&self.gate), Arc::clone(&file), Arc::clone(&images));
             // Opened anew, with a position of its own: whatever is at the path by now.
             let opened = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
             tokio::task::spawn_blocking(move || {

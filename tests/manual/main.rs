@@ -128,6 +128,7 @@ pages! {
     tutorial: "tutorial.md",
     air_gapped: "how-to/air-gapped.md",
     backup: "how-to/backup.md",
+    bundles: "how-to/bundles.md",
     commit_status: "how-to/commit-status.md",
     from_a_cluster: "how-to/from-a-cluster.md",
     from_docker_compose: "how-to/from-docker-compose.md",

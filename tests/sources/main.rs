@@ -1,6 +1,7 @@
 //! Sources on real file systems with real inotify, and against real and unreal servers.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up its files has to fail")]
 
+mod bundle;
 mod directory;
 mod directory_layers;
 mod follower;

@@ -66,7 +66,8 @@ async fn sources(client: &Client) -> anyhow::Result<Vec<SourceObject>> {
 }
 
 fn choose(sources: &[SourceObject], wanted: Option<&str>) -> anyhow::Result<Chosen> {
-    let chosen = |source: &SourceObject| Chosen { name: source.metadata.name.clone(), directory: PathBuf::from(&source.spec.location) };
+    let chosen =
+        |source: &SourceObject| Chosen { name: source.metadata.name.clone(), directory: PathBuf::from(&source.spec.location) };
     let of_bundles: Vec<&SourceObject> = sources.iter().filter(|source| source.spec.kind == "bundle").collect();
     let names = || of_bundles.iter().map(|source| source.metadata.name.as_str()).collect::<Vec<_>>().join(", ");
     match (wanted, of_bundles.as_slice()) {
@@ -84,7 +85,8 @@ fn choose(sources: &[SourceObject], wanted: Option<&str>) -> anyhow::Result<Chos
 fn show_to(source: &Chosen, file: &Path, head: &Head) -> anyhow::Result<Option<PathBuf>> {
     let failed = || format!("create a link in {}", source.directory.display());
     std::fs::create_dir_all(&source.directory).with_context(failed)?;
-    let is_inside = file.parent().is_some_and(|parent| std::fs::canonicalize(&source.directory).is_ok_and(|inside| inside == parent));
+    let is_inside =
+        file.parent().is_some_and(|parent| std::fs::canonicalize(&source.directory).is_ok_and(|inside| inside == parent));
     if is_inside && file.extension().is_some_and(|ending| ending == "bundle") {
         return Ok(None);
     }
@@ -119,7 +121,8 @@ fn tell(source: &str, head: &Head, answer: &SyncAnswer) -> anyhow::Result<()> {
     }
     // Pods of workloads are not counted.
     let pods = if *pods == 0 { String::new() } else { format!(", {}", counted(*pods, "pod")) };
-    let refused = if *refused == 0 { String::new() } else { format!("; {} rejected, see podstead status", counted(*refused, "object")) };
+    let refused =
+        if *refused == 0 { String::new() } else { format!("; {} rejected, see podstead status", counted(*refused, "object")) };
     let (name, serial) = (&head.document.name, head.document.serial);
     writeln!(io::stdout(), "source {source}: {name} {serial} is in force ({wanted}){pods}{refused}")?;
     match (error, refused.is_empty()) {

@@ -98,7 +98,8 @@ impl FetchedImages {
             self.layers.insert(digest, (blob, path));
         }
         self.images.push(BundleImage { reference: reference.to_string(), digest: target.digest });
-        let name = [("io.containerd.image.name", reference.to_string()), ("org.opencontainers.image.ref.name", reference.to_string())];
+        let name =
+            [("io.containerd.image.name", reference.to_string()), ("org.opencontainers.image.ref.name", reference.to_string())];
         let annotations = name.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         self.index.push(Descriptor { annotations, ..target });
         self.signatures.extend(signatures);

@@ -2,9 +2,9 @@
 
 use super::contents::{FetchedImages, manifests, repositories};
 use super::sign::sign;
+use crate::EXIT_FAILED;
 use crate::context::Context;
 use crate::render::{ReadAs, RenderTarget, Rendered, render};
-use crate::EXIT_FAILED;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use jiff::Timestamp;
@@ -26,6 +26,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+// One type because it mirrors the command line.
 /// Arguments.
 #[derive(Debug, Args)]
 pub(super) struct CreateArgs {
@@ -106,7 +107,8 @@ pub(super) fn run(args: &CreateArgs, context: &Context) -> anyhow::Result<ExitCo
 
 /// The images of all hosts; `None` if manifests are refused, which is told.
 fn images_of_manifests(args: &CreateArgs, context: &Context) -> anyhow::Result<Option<BTreeSet<Reference>>> {
-    let hosts: Vec<Option<String>> = if args.hosts.is_empty() { vec![None] } else { args.hosts.iter().cloned().map(Some).collect() };
+    let hosts: Vec<Option<String>> =
+        if args.hosts.is_empty() { vec![None] } else { args.hosts.iter().cloned().map(Some).collect() };
     let (mut references, mut is_refused) = (BTreeSet::new(), false);
     for host in hosts {
         let (path, labels, variables) = (args.path.clone(), args.labels.clone(), args.variables.clone());

@@ -225,7 +225,8 @@ fn default_namespace(
             let unfit =
                 [("requireSignature", written.require_signature.is_some()), ("allowRollback", written.allow_rollback.is_some())];
             if let Some((name, _)) = unfit.iter().find(|(_, written)| *written) {
-                let message = "is only for http, git, oci and bundle; for directories, file permissions decide who may write".to_owned();
+                let message =
+                    "is only for http, git, oci and bundle; for directories, file permissions decide who may write".to_owned();
                 return Err(check.invalid(&format!("{field}.{name}"), message));
             }
             Ok("")

@@ -80,8 +80,7 @@ fn check_omitted(planned: &[PlannedImage], documents: &Documents, layout: &Layou
     if absent.is_empty() {
         return Ok(());
     }
-    let mut shown: Vec<String> =
-        absent.iter().take(SHOWN).map(|path| path.replace("blobs/sha256/", "sha256:")).collect();
+    let mut shown: Vec<String> = absent.iter().take(SHOWN).map(|path| path.replace("blobs/sha256/", "sha256:")).collect();
     if absent.len() > SHOWN {
         shown.push(format!("{} more", absent.len() - SHOWN));
     }
@@ -91,8 +90,7 @@ fn check_omitted(planned: &[PlannedImage], documents: &Documents, layout: &Layou
 /// Bytes and entries of the layers that are still to be unpacked: as the document states them, at least their size in the archive.
 fn needed(planned: &[PlannedImage], layout: &Layout, unpacked: &BTreeMap<Digest, (u64, u64)>) -> (u64, u64) {
     let nothing = BTreeMap::new();
-    let layers: BTreeMap<Digest, &PlannedLayer> =
-        missing(planned, layout, &nothing).map(|layer| (layer.chain, layer)).collect();
+    let layers: BTreeMap<Digest, &PlannedLayer> = missing(planned, layout, &nothing).map(|layer| (layer.chain, layer)).collect();
     layers.values().fold((0_u64, 0_u64), |(bytes, entries), layer| {
         let known = layer.blob.and_then(|blob| unpacked.get(&blob)).copied().unwrap_or((0, 1));
         (bytes.saturating_add(known.0.max(layer.size)), entries.saturating_add(known.1.max(1)))

@@ -87,7 +87,9 @@ pub(super) enum ImportError {
     #[error("the file {0:?} is missing from the archive or is not a layer")]
     Missing(String),
     /// A bundle leaves them out, and they are not here.
-    #[error("it leaves out layers that this host does not have: {0}; create it without --since, or with --since of a bundle that this host has")]
+    #[error(
+        "it leaves out layers that this host does not have: {0}; create it without --since, or with --since of a bundle that this host has"
+    )]
     Omitted(String),
     /// A bundle that is not read from any place.
     #[error("it is compressed; a bundle is an uncompressed tar archive")]

@@ -92,7 +92,8 @@ impl Repositories {
                 }
             }
         }
-        let subjects: Vec<Digest> = copy.documents.iter().filter(|(_, bytes)| is_manifest(bytes)).map(|(digest, _)| *digest).collect();
+        let subjects: Vec<Digest> =
+            copy.documents.iter().filter(|(_, bytes)| is_manifest(bytes)).map(|(digest, _)| *digest).collect();
         for subject in subjects {
             self.add_signatures(reference, subject, &mut copy).await?;
         }

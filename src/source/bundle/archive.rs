@@ -10,6 +10,7 @@ use podstead_image::tar::{Entry, EntryKind, Seekable, TarError, TarReader};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::FileExt as _;
 
 /// Name of the first entry.
 pub const DOCUMENT: &str = "podstead-bundle.json";
@@ -138,7 +139,7 @@ pub fn verify_content(file: &File, document: &BundleDocument) -> Result<(), Arch
 fn reader(mut file: &File) -> Result<TarReader<Seekable>, ArchiveError> {
     file.seek(SeekFrom::Start(0)).map_err(ArchiveError::Read)?;
     let mut start = [0; 4];
-    let count = rustix::io::pread(file, &mut start, 0).map_err(|error| ArchiveError::Read(error.into()))?;
+    let count = file.read_at(&mut start, 0).map_err(ArchiveError::Read)?;
     if is_gzip(&start[..count]) || is_zstd(&start[..count]) {
         return Err(ArchiveError::Compressed);
     }

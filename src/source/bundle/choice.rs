@@ -1,7 +1,7 @@
 //! The bundle to take among those that were found. **Pure**.
 
-use super::order::{Last, OrderError, Rules, check};
 use super::document::BundleDocument;
+use super::order::{Last, OrderError, Rules, check};
 use podstead_container::digest::Digest;
 
 /// A bundle whose signature was verified.

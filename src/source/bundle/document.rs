@@ -113,7 +113,10 @@ impl BundleDocument {
     pub fn check(&self) -> Result<(), DocumentError> {
         let bad = |field: &str, reason: String| Err(DocumentError::Field { field: field.to_owned(), reason });
         if (self.api_version.as_str(), self.kind.as_str()) != (API_VERSION, KIND) {
-            return bad("apiVersion", format!("{} {}, only {API_VERSION} {KIND} is supported", shown(&self.api_version), shown(&self.kind)));
+            return bad(
+                "apiVersion",
+                format!("{} {}, only {API_VERSION} {KIND} is supported", shown(&self.api_version), shown(&self.kind)),
+            );
         }
         if !is_name(&self.name) {
             return bad("name", format!("{} is not at most {MAX_NAME} lower-case letters, digits and '-'", shown(&self.name)));
@@ -124,9 +127,11 @@ impl BundleDocument {
         if self.revision.len() > MAX_REVISION {
             return bad("revision", format!("it has more than {MAX_REVISION} bytes"));
         }
-        for (field, count, most) in
-            [("hosts", self.hosts.len(), MAX_HOSTS), ("images", self.images.len(), MAX_IMAGES), ("blobs", self.blobs.len(), MAX_BLOBS)]
-        {
+        for (field, count, most) in [
+            ("hosts", self.hosts.len(), MAX_HOSTS),
+            ("images", self.images.len(), MAX_IMAGES),
+            ("blobs", self.blobs.len(), MAX_BLOBS),
+        ] {
             if count > most {
                 return bad(field, format!("{count} entries, more than {most}"));
             }

@@ -35,7 +35,9 @@ pub(super) enum OrderError {
         last: String,
     },
     /// Older.
-    #[error("its serial is {found}, lower than {last} of the last bundle; to go back, use podstead rollback, or set allowRollback: true")]
+    #[error(
+        "its serial is {found}, lower than {last} of the last bundle; to go back, use podstead rollback, or set allowRollback: true"
+    )]
     Older {
         /// Its serial.
         found: u64,

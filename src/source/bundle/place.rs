@@ -22,7 +22,8 @@ use podstead_telemetry::error_chain;
 use podstead_trust::judged_at;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Revision of a source that never had a bundle.
@@ -34,17 +35,29 @@ enum Known {
     /// Not looked for on disk yet.
     Unread,
     /// Nothing. `reported`: that there is nothing.
-    Nothing {
-        reported: bool,
-    },
+    Nothing { reported: bool },
     /// From the disk: not reported since the start. `is_signed`: its signature still holds.
-    FromDisk {
-        last: Last,
-        kept: Box<Kept>,
-        is_signed: bool,
-    },
+    FromDisk { last: Last, kept: Box<Kept>, is_signed: bool },
     /// Reported, or refused to be.
     Done(Last),
+}
+
+/// State of a file. A whole copy of a bundle may follow a damaged one, so that the digest of the document is not enough.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stamp {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(path: &Path, file: &File) -> Option<Self> {
+        let found = file.metadata().ok()?;
+        let (device, inode, size) = (found.dev(), found.ino(), found.size());
+        Some(Self { path: path.to_owned(), device, inode, size, changed: (found.ctime(), found.ctime_nsec()) })
+    }
 }
 
 /// A bundle that was verified and is open.
@@ -63,8 +76,8 @@ pub(super) struct BundlePlace {
     options: Arc<BundleOptions>,
     known: Known,
     watch: Watch,
-    /// Bundle that is not read again because of its content, and the reason.
-    refused: Option<(Digest, String)>,
+    /// File that is not read again because of its content, and the reason.
+    refused: Option<(Stamp, String)>,
 }
 
 #[async_trait]
@@ -163,12 +176,13 @@ impl BundlePlace {
 
     /// Imports a bundle; durable before it is returned.
     async fn take(&mut self, candidate: Candidate, digest: Digest) -> Result<Artifact, String> {
+        let Candidate { path, file, head, signer } = candidate;
+        let stamp = Stamp::of(&path, &file);
         if let Some((refused, reason)) = &self.refused
-            && *refused == digest
+            && stamp.as_ref() == Some(refused)
         {
             return Err(reason.clone());
         }
-        let Candidate { path, file, head, signer } = candidate;
         let last = Last { name: head.document.name.clone(), serial: head.document.serial, digest };
         tracing::info!(source = %self.id, bundle = %path.display(), serial = last.serial, signer, "applying a bundle");
         match self.import(path, Arc::new(file), head, signer).await {
@@ -178,16 +192,15 @@ impl BundlePlace {
             }
             Err(error) => {
                 let reason = error_chain(&error).to_string();
-                if is_of_the_content(&error) {
-                    self.refused = Some((digest, reason.clone()));
-                }
+                self.refused = stamp.filter(|_| is_of_the_content(&error)).map(|stamp| (stamp, reason.clone()));
                 Err(reason)
             }
         }
     }
 
     async fn import(&self, path: PathBuf, file: Arc<File>, head: Head, signer: Option<String>) -> Result<Artifact, BundleError> {
-        let (options, opened, shown, document) = (Arc::clone(&self.options), Arc::clone(&file), path.clone(), head.document.clone());
+        let (options, opened, shown, document) =
+            (Arc::clone(&self.options), Arc::clone(&file), path.clone(), head.document.clone());
         let (manifests, files) = blocking(move || {
             let archive = |source| BundleError::Archive { path: shown.clone(), source };
             let manifests = read_blob(&opened, &document, document.manifests).map_err(archive)?;
@@ -209,7 +222,7 @@ impl BundlePlace {
     }
 }
 
-/// Content that is wrong stays wrong under its digest.
+/// Content that is wrong stays wrong as long as the file is the same.
 fn is_of_the_content(error: &BundleError) -> bool {
     match error {
         BundleError::Archive { source, .. } => source.is_of_the_content(),
@@ -232,7 +245,7 @@ fn load(options: &BundleOptions) -> Known {
         return Known::Nothing { reported: false };
     };
     let last = Last { name: document.name, serial: document.serial, digest: Digest::of(&kept.document) };
-    let is_signed = signer(options, &PathBuf::new(), &kept.document, kept.signature.as_deref()).is_ok();
+    let is_signed = signer(options, Path::new(""), &kept.document, kept.signature.as_deref()).is_ok();
     Known::FromDisk { last, kept: Box::new(kept), is_signed }
 }
 
@@ -260,7 +273,7 @@ fn verified(options: &BundleOptions) -> (Vec<Candidate>, Option<String>) {
 }
 
 /// Verifies the signature of a document, if one is required. Blocks.
-fn signer(options: &BundleOptions, path: &std::path::Path, document: &[u8], signature: Option<&[u8]>) -> Result<Option<String>, BundleError> {
+fn signer(options: &BundleOptions, path: &Path, document: &[u8], signature: Option<&[u8]>) -> Result<Option<String>, BundleError> {
     let Some(required) = &options.signature else { return Ok(None) };
     let Some(signature) = signature else { return Err(BundleError::Unsigned(path.to_owned())) };
     // A detached SSH signature has no time, so the host's clock counts.

@@ -54,6 +54,7 @@ const MORE: &[(&str, &str)] = &[
     ("sources[]", "[sources](sources.md)"),
     ("sources[].allow", "[what a source may use](config.md#what-a-source-may-use)"),
     ("sources[].git", "[git](git-source.md)"),
+    ("sources[].bundle", "[bundles](bundle-source.md)"),
     ("sources[].oci", "[artifacts in a registry](registry-source.md)"),
     ("sources[].layers", "[one repository, many hosts](many-hosts.md)"),
     ("sources[].podSecurity", "[what pods have to be](config.md#what-pods-have-to-be)"),
