@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod archives;
+mod bundles;
 mod collection;
 mod fake_registry;
 mod hostile_layers;

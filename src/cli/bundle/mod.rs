@@ -23,7 +23,7 @@ enum BundleCommand {
     ///
     /// The manifests are rendered as each host would render them, and the images are fetched from their registries with the credentials of this
     /// machine. Needs no daemon. A command that was interrupted goes on where it was.
-    Create(create::CreateArgs),
+    Create(Box<create::CreateArgs>),
     /// Show the content of a bundle
     Show(show::ShowArgs),
     /// Apply a bundle to this host

@@ -51,7 +51,7 @@ pub(super) fn run(args: &ShowArgs) -> anyhow::Result<ExitCode> {
     let mut out = io::stdout().lock();
     match args.output {
         Format::Json => out.write_all(&head.bytes)?,
-        Format::Text => show(&mut out, &head, signature.as_ref().map_or_else(|reason| reason, |text| text))?,
+        Format::Text => show(&mut out, &head, signature.as_ref().unwrap_or_else(|reason| reason))?,
     }
     out.flush()?;
     if args.check {

@@ -1,0 +1,114 @@
+//! Images of bundles: an import that is interrupted goes on with the next layer, whatever interrupted it.
+
+#[expect(dead_code, reason = "the tests of sources use the rest")]
+#[path = "../sources/bundle/made.rs"]
+mod made;
+
+use crate::power_cut::Disk;
+use crate::support::{TestStore, references};
+use made::{Made, written};
+use podstead::image::ImageStore;
+use podstead::pod::containers::PullPolicy;
+use podstead::runtime::{ImageService, PullSecrets};
+use podstead::source::bundle::write::{BlobSource, write_tar};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Larger than what is published together.
+const LARGE: usize = 33 << 20;
+const NAME: &str = "localhost/app:1";
+
+/// A bundle with an image of this many large layers.
+fn made(layers: u8) -> Made {
+    let layer = |number: u8| {
+        let mut archive = Vec::new();
+        write_tar(&mut archive, [(&*format!("file-{number}"), &*vec![number + 1; LARGE])]).unwrap();
+        archive
+    };
+    Made::new(1, &[("web.yaml", "x")]).image_of(NAME, (0..layers).map(layer).collect())
+}
+
+async fn import(store: &ImageStore, path: &Path, made: &Made) -> Result<Vec<String>, String> {
+    let file = Arc::new(File::open(path).unwrap());
+    store.import_bundle(file, path, made.document.bundled_images()).await.map_err(|error| error.to_string())
+}
+
+/// The layers of a store, by name, with the inodes of their directories.
+fn layers(root: &Path) -> BTreeMap<PathBuf, u64> {
+    let entries = fs::read_dir(root.join("layers")).unwrap().map(Result::unwrap);
+    entries.map(|entry| (entry.path(), entry.metadata().unwrap().ino())).collect()
+}
+
+fn assert_whole(image: &[PathBuf]) {
+    for (number, layer) in (0..).zip(image) {
+        let content = fs::read(layer.join(format!("file-{number}"))).unwrap();
+        assert!(content.len() == LARGE && content.iter().all(|byte| *byte == number + 1), "layer {number} is damaged");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bundle_goes_on_with_the_layer_that_was_damaged() {
+    let test = TestStore::new();
+    let store = test.open();
+    let (good, path) = (made(3), test.path("a.bundle"));
+    let mut parts = good.parts();
+    let Some((_, BlobSource::Bytes(last))) = parts.blobs.last_mut() else { panic!() };
+    last[LARGE] ^= 1;
+    fs::write(&path, written(&parts)).unwrap();
+    let told = import(&store, &path, &good).await.unwrap_err();
+    assert!(told.contains("altered or damaged"), "{told}");
+    let published = layers(&test.root());
+    assert_eq!((published.len(), test.staged()), (2, 0));
+    assert!(references(&store).await.is_empty());
+    // After another start, too.
+    drop(store);
+    let store = test.open();
+    fs::write(&path, good.bytes()).unwrap();
+    assert_eq!(import(&store, &path, &good).await.unwrap(), [NAME]);
+    let after = layers(&test.root());
+    assert_eq!(after.len(), 3);
+    assert!(published.iter().all(|(name, inode)| after.get(name) == Some(inode)), "published layers were not made again");
+    assert_whole(&store.ensure(NAME, PullPolicy::Never, &PullSecrets::none()).await.unwrap().layers);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bundle_goes_on_after_the_power_went() {
+    let test = TestStore::new();
+    let (good, path) = (made(4), test.path("a.bundle"));
+    fs::write(&path, good.bytes()).unwrap();
+    let disk = Disk::new();
+    let mut kept = 0;
+    for cut in 1..4 {
+        let store = disk.open(&test);
+        let importing = tokio::spawn({
+            let (store, path, good) = (Arc::clone(&store), path.clone(), good.clone());
+            async move { import(&store, &path, &good).await }
+        });
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
+        while layers(&disk.root()).len() < cut && !importing.is_finished() {
+            assert!(std::time::Instant::now() < deadline, "the import does not get there");
+            tokio::task::yield_now().await;
+        }
+        disk.cut();
+        // It may have come to its end.
+        drop(importing.await.unwrap());
+        drop(store);
+        disk.restart();
+        let store = disk.open(&test);
+        let found = layers(&disk.root()).len();
+        // The last one may have been renamed and not be durable yet.
+        assert!(found + 1 >= cut && found >= kept, "{found} layers after cut {cut}, {kept} before");
+        kept = found;
+        drop(store);
+    }
+    let before = layers(&disk.root());
+    let store = disk.open(&test);
+    import(&store, &path, &good).await.unwrap();
+    let after = layers(&disk.root());
+    assert!(before.iter().all(|(name, inode)| after.get(name) == Some(inode)), "{before:?} {after:?}");
+    assert_whole(&store.ensure(NAME, PullPolicy::Never, &PullSecrets::none()).await.unwrap().layers);
+    assert_eq!(fs::read_dir(disk.root().join("staging")).unwrap().count(), 0);
+}
