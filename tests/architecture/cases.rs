@@ -16,6 +16,8 @@ const WORKLOADS: Page = Page {
 };
 const SERVICES: Page = Page { path: "docs/contributing/service-tests.md", cases: &[("T", 43), ("Q", 33)] };
 
+const IMAGES: Page = Page { path: "docs/contributing/image-tests.md", cases: &[("F", 50)] };
+
 /// Instead of tests, before the reason.
 const NOT_TESTED: &str = "not tested: ";
 
@@ -48,18 +50,23 @@ fn tests(cell: &str) -> Vec<&str> {
     cell.split('`').filter(|part| part.contains("::")).collect()
 }
 
+/// Returns true for the line before a test.
+fn is_mark(line: &str) -> bool {
+    line.contains("#[test]") || line.trim_start().starts_with("#[tokio::test")
+}
+
 /// Returns true if a file has a function with this name that is marked as a test.
 fn is_test(file: &str, function: &str) -> bool {
     let Some(text) = read(file) else { return false };
     let before = text.split(&format!("fn {function}(")).collect::<Vec<_>>();
-    before.iter().take(before.len() - 1).any(|before| before.lines().rev().take(4).any(|line| line.contains("#[test]")))
+    before.iter().take(before.len() - 1).any(|before| before.lines().rev().take(4).any(is_mark))
         || text.contains("proptest!") && before.len() > 1
 }
 
 #[test]
 fn each_case_names_tests_that_exist() {
     let mut problems = Vec::new();
-    for page in [WORKLOADS, SERVICES] {
+    for page in [WORKLOADS, SERVICES, IMAGES] {
         let cases = page.cases();
         assert_eq!(cases.keys().cloned().collect::<BTreeSet<_>>(), page.expected(), "{}", page.path);
         for (id, cell) in &cases {
