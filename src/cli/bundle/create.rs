@@ -80,19 +80,20 @@ pub(super) fn run(args: &CreateArgs, context: &Context) -> anyhow::Result<ExitCo
     let mut references = args.images.iter().map(|image| parse(image)).collect::<anyhow::Result<BTreeSet<_>>>()?;
     let Some(of_manifests) = images_of_manifests(args, context)? else { return Ok(ExitCode::from(EXIT_FAILED)) };
     references.extend(of_manifests);
-    let left_out = args.since.as_deref().map(layers_of).transpose()?.unwrap_or_default();
+    let since = args.since.as_deref().map(earlier).transpose()?.unwrap_or_default();
     let work = beside(&args.output, ".partial");
     std::fs::create_dir_all(&work).with_context(|| format!("create {}", work.display()))?;
     let mut fetched = FetchedImages::default();
     context.block_on(async {
         let repositories = repositories(context);
         for reference in &references {
-            fetched.fetch(&repositories, reference, &platforms, &left_out, &work).await?;
+            fetched.fetch(&repositories, reference, &platforms, &since.content, &work).await?;
         }
         Ok(())
     })?;
     let path = Path::new(&args.path);
-    let parts = parts(args, manifests(path)?, &fetched, WorkTree::containing(path).and_then(|clone| clone.revision()))?;
+    let serial = args.serial.unwrap_or_else(|| default_serial(Timestamp::now(), since.serial));
+    let parts = parts(args, serial, manifests(path)?, &fetched, WorkTree::containing(path).and_then(|clone| clone.revision()))?;
     write(&args.output, &parts).with_context(|| format!("write {}", args.output.display()))?;
     std::fs::remove_dir_all(&work).with_context(|| format!("remove {}", work.display()))?;
     let BundleDocument { name, serial, images, blobs, .. } = &parts.document;
@@ -146,23 +147,41 @@ fn parse_platform(text: &str) -> anyhow::Result<Platform> {
     }
 }
 
-/// The content of a bundle, all of which its hosts have once they have applied it.
-fn layers_of(bundle: &Path) -> anyhow::Result<BTreeSet<Digest>> {
-    let failed = || format!("--since {}", bundle.display());
-    let head = read_head(&File::open(bundle).with_context(failed)?).with_context(failed)?;
-    Ok(head.document.blobs.iter().map(|blob| blob.digest).collect())
+/// What counts of an earlier bundle.
+#[derive(Debug, Default)]
+struct Earlier {
+    serial: u64,
+    /// Hosts have all of it once they have applied the bundle.
+    content: BTreeSet<Digest>,
 }
 
-fn parts(args: &CreateArgs, manifests: Vec<u8>, fetched: &FetchedImages, revision: Option<String>) -> anyhow::Result<BundleParts> {
+/// Seconds since 1970; more than the serial of the earlier bundle in any case.
+fn default_serial(now: Timestamp, earlier: u64) -> u64 {
+    u64::try_from(now.as_second()).unwrap_or_default().max(earlier.saturating_add(1))
+}
+
+fn earlier(bundle: &Path) -> anyhow::Result<Earlier> {
+    let failed = || format!("--since {}", bundle.display());
+    let head = read_head(&File::open(bundle).with_context(failed)?).with_context(failed)?;
+    let content = head.document.blobs.iter().map(|blob| blob.digest).collect();
+    Ok(Earlier { serial: head.document.serial, content })
+}
+
+fn parts(
+    args: &CreateArgs,
+    serial: u64,
+    manifests: Vec<u8>,
+    fetched: &FetchedImages,
+    revision: Option<String>,
+) -> anyhow::Result<BundleParts> {
     let archive = Digest::of(&manifests);
     let (blobs, sources) = fetched.blobs(manifests);
-    let now = Timestamp::now();
     let document = BundleDocument {
         api_version: API_VERSION.to_owned(),
         kind: KIND.to_owned(),
         name: args.name.clone(),
-        serial: args.serial.unwrap_or_else(|| u64::try_from(now.as_second()).unwrap_or_default()),
-        created: now,
+        serial,
+        created: Timestamp::now(),
         hosts: args.hosts.iter().map(|host| host.to_lowercase()).collect(),
         revision: revision.unwrap_or_default(),
         manifests: archive,
@@ -196,6 +215,14 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn serial_is_above_that_of_the_earlier_bundle() {
+        let now = Timestamp::from_second(1_000).unwrap();
+        assert_eq!(default_serial(now, 0), 1_000);
+        assert_eq!(default_serial(now, 1_000), 1_001);
+        assert_eq!(default_serial(Timestamp::from_second(-5).unwrap(), 7), 8);
+    }
 
     #[test]
     fn platforms_are_written_as_go_does() {
