@@ -4,10 +4,11 @@
 //! interrupted goes on with the next ones. A layer that the archive leaves out must be in the store.
 
 use super::super::commit::salvage;
-use super::super::document::Configuration;
-use super::super::layer::{Bounds, LayerError};
+use super::super::document::{Configuration, DocumentError, Manifest};
+use super::super::layer_error::{Bounds, LayerError};
 use super::super::layout::Layout;
 use super::super::limits::{Budget, Limits};
+use super::super::names::NamedLayer;
 use super::super::platform;
 use super::super::policy::Gate;
 use super::super::room;
@@ -56,7 +57,8 @@ pub(in super::super) fn import_bundle(
         Bounds { limits: *limits, image, space: space.clone() }
     };
     let documents = archive.read(&Want::Documents, staging, &bounds(usize::MAX))?.documents;
-    let planned = plan::of_bundle(&documents, &wanted.images, &platform::host())?;
+    let names: plan::Names<'_> = &|manifest, configuration| layout.layers_of(manifest, configuration);
+    let planned = plan::of_bundle(&documents, &wanted.images, &platform::host(), names)?;
     let found = plan::signatures_among(&documents, &wanted.signatures);
     let signatures = planned.iter().map(|image| accept(image, &found, gate)).collect::<Result<Vec<_>, _>>()?;
     planned.iter().try_for_each(|image| check_compressed(limits, image))?;
@@ -92,7 +94,7 @@ fn needed(planned: &[PlannedImage], layout: &Layout, unpacked: &BTreeMap<Digest,
     let nothing = BTreeMap::new();
     let layers: BTreeMap<Digest, &PlannedLayer> = missing(planned, layout, &nothing).map(|layer| (layer.chain, layer)).collect();
     layers.values().fold((0_u64, 0_u64), |(bytes, entries), layer| {
-        let known = layer.blob.and_then(|blob| unpacked.get(&blob)).copied().unwrap_or((0, 1));
+        let known = unpacked.get(&layer.blob).copied().unwrap_or((0, 1));
         (bytes.saturating_add(known.0.max(layer.size)), entries.saturating_add(known.1.max(1)))
     })
 }
@@ -105,8 +107,7 @@ fn publish(
     bounds: &Bounds,
     image: &PlannedImage,
 ) -> Result<(), ImportError> {
-    let configuration = Configuration::parse(&image.config, image.layers.len())
-        .map_err(|source| plan::PlanError::Document { path: "the configuration".to_owned(), source })?;
+    let named = named(layout, image)?;
     loop {
         let batch = next_batch(image, |chain| layout.layer(chain).is_dir());
         let Some(lowest) = batch.first() else { return Ok(()) };
@@ -116,10 +117,8 @@ fn publish(
         for layer in &batch {
             // A file that is a layer twice is read again for the second one.
             let Some(found) = read.remove(&layer.path) else { continue };
-            if let Some(expected) = layer.blob
-                && expected != found.blob
-            {
-                let source = LayerError::BlobDigest { expected, actual: found.blob };
+            if layer.blob != found.blob {
+                let source = LayerError::BlobDigest { expected: layer.blob, actual: found.blob };
                 return Err(ImportError::Layer { path: layer.path.clone(), source });
             }
             staged.insert(layer.chain, found);
@@ -127,8 +126,21 @@ fn publish(
         if !staged.contains_key(&lowest.chain) {
             return Err(ImportError::Missing(lowest.path.clone()));
         }
-        salvage(layout, staging, &configuration, staged)?;
+        salvage(layout, staging, &named, staged)?;
     }
+}
+
+/// The layers of an image by their names in the store.
+fn named(layout: &Layout, image: &PlannedImage) -> Result<Vec<NamedLayer>, ImportError> {
+    let document = |path: &str| {
+        let path = path.to_owned();
+        move |source| plan::PlanError::Document { path, source }
+    };
+    let Manifest::Image(manifest) = Manifest::parse(&image.manifest).map_err(document("the manifest"))? else {
+        return Err(document("the manifest")(DocumentError::NotAnImage("an index".to_owned())).into());
+    };
+    let configuration = Configuration::parse(&image.config, image.layers.len()).map_err(document("the configuration"))?;
+    Ok(layout.layers_of(&manifest, &configuration))
 }
 
 /// The lowest layers that are not present: one, and those above it as long as all of them have at most [`BATCH`] bytes.
@@ -151,7 +163,7 @@ mod tests {
 
     fn layer(number: u8, size: u64) -> PlannedLayer {
         let digest = Digest::of(&[number]);
-        PlannedLayer { path: format!("blobs/sha256/{}", digest.hex()), chain: digest, diff_id: digest, blob: Some(digest), size }
+        PlannedLayer { path: format!("blobs/sha256/{}", digest.hex()), chain: digest, blob: digest, size }
     }
 
     fn image(layers: Vec<PlannedLayer>) -> PlannedImage {
@@ -171,6 +183,6 @@ mod tests {
         assert_eq!(batch(&[0]), [1]);
         assert_eq!(batch(&[0, 1]), [2, 3]);
         assert_eq!(batch(&[0, 1, 2, 3]), [4]);
-        assert_eq!(batch(&[0, 1, 2, 3, 4]), []);
+        assert_eq!(batch(&[0, 1, 2, 3, 4]), Vec::<u8>::new());
     }
 }

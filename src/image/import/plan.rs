@@ -129,12 +129,13 @@ pub(super) fn of_bundle(
     documents: &Documents,
     images: &BTreeMap<Reference, Digest>,
     host: &Platform,
+    names: Names<'_>,
 ) -> Result<Vec<PlannedImage>, PlanError> {
     let image = |(reference, digest): (&Reference, &Digest)| {
         if reference.digest().is_some_and(|named| named != *digest) {
             return Err(PlanError::OtherDigest { name: reference.to_string(), found: digest.to_string() });
         }
-        layout_image(documents, reference.clone(), &[bare(*digest)], host)
+        layout_image(documents, reference.clone(), &[bare(*digest)], host, names)
     };
     images.iter().map(image).collect()
 }
