@@ -165,6 +165,7 @@ mod tests {
             let exits = exit_policy(policy, kind, "");
             assert_eq!(exits.after_exit(0), after_success, "{kind:?} {policy} success");
             assert_eq!(exits.after_exit(137), after_failure, "{kind:?} {policy} failure");
+            assert_eq!(exits.always_restarts(), after_success == Restart, "{kind:?} {policy}");
         }
     }
 

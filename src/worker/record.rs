@@ -238,6 +238,7 @@ pub fn remove(paths: &Paths, uid: &PodUid) -> Result<(), RecordError> {
     };
     removed.map_err(|source| RecordError::Write { path, source })?;
     // Not empty or missing: both are handled elsewhere.
+    fs::remove_dir(paths.container_records(uid)).ok();
     fs::remove_dir(paths.pod(uid)).ok();
     Ok(())
 }

@@ -67,7 +67,8 @@ pub(crate) fn writes() {
     let strace = Strace::attach(host.daemon_pid(), &options, host.path("strace.log"));
     let runs = |name: &str, value: u64, restarts: u64| {
         host.wait_for_pod(name, "a run", |pod| {
-            pod.0["spec"]["containers"][0]["env"][0]["value"] == value.to_string()
+            let shown = pod.0["spec"]["containers"][0]["env"][0]["value"].as_str();
+            shown.and_then(|shown| shown.parse().ok()) == Some(value)
                 && pod.container("main")["restartCount"] == restarts
                 && pod.container("main")["state"]["running"].is_object()
         })
