@@ -258,7 +258,10 @@ mod tests {
             ("containerLogMaxSize: 10MB\n", r#""10MB" is not a size such as 10Mi"#),
             ("containerLogMaxFiles: 1\n", "must be at least 2"),
             ("minimumPullRate: 1KB\n", r#"minimumPullRate: "1KB" is not a number of bytes such as 1Ki"#),
-            ("sources: [{name: a}]\n", "/etc/podstead/config.yaml:3:12: sources[0]: must have one of directory, http, git and oci"),
+            (
+                "sources: [{name: a}]\n",
+                "/etc/podstead/config.yaml:3:12: sources[0]: must have one of directory, http, git, oci and bundle",
+            ),
             ("sources: [{name: a/b, directory: {path: /a}}]\n", r#"sources[0].name: "a/b" is not a source name"#),
             (
                 "sources: [{name: a, directory: {path: /a}}, {name: a, directory: {path: /b}}]\n",

@@ -148,7 +148,7 @@ fn every_mistake_names_its_line_and_its_field() {
         ("- {name: a, http: {url: 'http://h/'}, git: {url: /r}}".to_owned(), "sources[0]: must have only one of"),
         (
             "- name: a\n  directory: {path: /d}\n  allowRollback: true\n".to_owned(),
-            ":6:18: sources[0].allowRollback: is only for http, git and oci",
+            ":6:18: sources[0].allowRollback: is only for http, git, oci and bundle",
         ),
         (
             "- {name: a, http: {url: 'http://h/'}, requireSignature: {allowedSignersFile: s}}".to_owned(),
@@ -187,7 +187,7 @@ fn every_mistake_names_its_line_and_its_field() {
         ),
         (
             oci("oci://ghcr.io/a", "") + "  requireSignature: {allowedSignersFile: /s}\n",
-            "sources[0].requireSignature.allowedSignersFile: is only for http and git",
+            "sources[0].requireSignature.allowedSignersFile: is only for http, git and bundle",
         ),
         (oci("oci://ghcr.io/a", "") + "  requireSignature: {}\n", "sources[0].requireSignature: must have keys"),
         (git("/r", "") + "  requireSignature: {keys: [/k]}\n", "sources[0].requireSignature.keys: is only for oci"),
@@ -279,7 +279,7 @@ fn mistakes_in_labels_and_layers_name_their_place() {
         (source("  layers: [a, a]"), "sources[0].layers[1]: duplicate layer \"a\""),
         (
             source("  layers: [a]").replace("git: {url: /r}", "http: {url: 'http://h/'}"),
-            "sources[0].layers: is only for directories, git and oci",
+            "sources[0].layers: is only for directories, git, oci and bundle",
         ),
         (source("  layers: ['${LABEL_A}']") + "labels: {a: ''}\n", "sources[0].layers[0]: \"\" is not a path below"),
     ];
