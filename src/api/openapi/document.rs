@@ -127,7 +127,7 @@ pub(super) fn version_3(group: &DocumentedGroup) -> Value {
     }
     schemas.found.entry("IntOrString".to_owned()).and_modify(|schema| schema["format"] = json!("int-or-string"));
     for (kind, _, structure, _) in group.kinds {
-        schemas.add(structure, kind, "");
+        schemas.add(structure, kind, "", None);
         let identity = json!([{"group": group.name, "kind": kind, "version": group.version}]);
         if let Some(schema) = schemas.found.get_mut(structure.name) {
             schema["x-kubernetes-group-version-kind"] = identity;
@@ -146,8 +146,9 @@ struct Schemas {
 
 impl Schemas {
     /// Adds a structure and all that it is made of; structures may contain themselves. `path` is its place in the kind, which says what is done
-    /// with its fields. A structure with several places is described by the first one.
-    fn add(&mut self, structure: &Struct, kind: &str, path: &str) {
+    /// with its fields. A structure with several places is described by the first one. `leading` are the words of the field that leads there:
+    /// kubectl shows both, one below the other.
+    fn add(&mut self, structure: &Struct, kind: &str, path: &str, leading: Option<&str>) {
         if self.found.contains_key(structure.name) {
             return;
         }
@@ -158,12 +159,13 @@ impl Schemas {
             let path = if path.is_empty() { field.name.to_owned() } else { format!("{path}.{}", field.name) };
             properties.insert(field.name.to_owned(), self.described(field, structure.name, kind, &path));
             if let Some(inner) = field.ty.structure() {
-                self.add(inner, kind, &format!("{path}{}", items(&field.ty)));
+                let leading = self.words.of_field(structure.name, field.name);
+                self.add(inner, kind, &format!("{path}{}", items(&field.ty)), leading);
             }
         }
         let required: Vec<&str> = structure.fields.iter().filter(|field| field.required).map(|field| field.name).collect();
         let mut whole = json!({"type": "object", "properties": properties});
-        if let Some(description) = self.words.of_structure(structure.name) {
+        if let Some(description) = self.words.of_structure(structure.name).filter(|words| leading != Some(*words)) {
             whole["description"] = json!(description);
         }
         if !required.is_empty() {
@@ -177,9 +179,7 @@ impl Schemas {
         let schema = schema(&field.ty);
         // Metadata is one structure for all kinds, whose own notes differ.
         let note = if structure == "ObjectMeta" { None } else { field_note(kind, path) };
-        // Words for the structure follow: kubectl shows both.
-        let below = if let Type::Object(inner) = &field.ty { self.words.of_structure(inner.name) } else { None };
-        let words = [self.words.of_field(structure, field.name).filter(|words| below != Some(words)).map(str::to_owned), note];
+        let words = [self.words.of_field(structure, field.name).map(str::to_owned), note];
         let description = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
         if description.is_empty() {
             return schema;
@@ -260,17 +260,16 @@ mod tests {
 
     #[test]
     fn everything_is_described() {
-        let mut without = Vec::new();
+        let (mut without, words) = (Vec::new(), Words::read());
         for (structure, schema) in documented() {
             // The field that leads there says that podstead refuses it.
-            let is_refused = structure.ends_with("VolumeSource") && schema.get("description").is_none()
+            let is_refused = structure.ends_with("VolumeSource") && words.of_structure(&structure).is_none()
                 || ["EphemeralContainer", "WindowsSecurityContextOptions"].contains(&structure.as_str());
-            if schema.get("description").is_none() && !is_refused {
+            if words.of_structure(&structure).is_none() && !is_refused {
                 without.push(structure.clone());
             }
             for (field, schema) in schema["properties"].as_object().into_iter().flatten() {
-                // The structure that a reference leads to has words of its own.
-                if schema.get("description").is_none() && schema.get("$ref").is_none() && !is_refused {
+                if schema.get("description").is_none() && !is_refused {
                     without.push(format!("{structure}.{field}"));
                 }
             }
