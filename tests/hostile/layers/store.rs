@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 pub(super) const NAME: &str = "localhost/hostile:1";
 
@@ -133,7 +133,10 @@ impl Store {
 }
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(future)
+    // One for all, as in the daemon: a task of a pull that failed ends after the pull, and the next pull waits for it.
+    static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    RUNTIME.get_or_init(runtime).block_on(future)
 }
 
 /// Number of names in a directory; 0 if it is not there.
