@@ -73,7 +73,7 @@ pub(super) fn follow(
         signature,
         allow_rollback,
         history_limit: _,
-        allow,
+        allow: _,
         requirements: _,
         share: _,
         substitute: _,
@@ -129,22 +129,7 @@ pub(super) fn follow(
             Box::new(OciSource::new(name.clone(), options))
         }
         SourcePlace::Bundle(place) => {
-            let BundlePlace { directory, removable, name: bundles, host, interval } = place.clone();
-            let options = BundleOptions {
-                directory,
-                removable,
-                name: bundles,
-                host,
-                interval,
-                signature: signature.clone(),
-                allow_rollback: *allow_rollback,
-                digests_only: allow.is_some(),
-                has_last_good: last_accepted(paths, name).is_some(),
-                limits: ReadLimits::default(),
-                images: Arc::clone(images),
-                state: paths.source(name),
-                machine_key: machine_key.clone(),
-            };
+            let options = bundle_options(source, place.clone(), paths, machine_key, images);
             Box::new(BundleSource::new(name.clone(), options))
         }
     }
@@ -154,6 +139,31 @@ pub(super) fn follow(
 fn last_accepted(paths: &Paths, source: &SourceId) -> Option<Revision> {
     let in_force = LastGood::new(paths, source.clone()).load().ok().and_then(|state| state.in_force);
     in_force.map(|record| record.stamp.newest().clone())
+}
+
+fn bundle_options(
+    source: &SourceConfig,
+    place: BundlePlace,
+    paths: &Paths,
+    machine_key: &MachineKey,
+    images: &Arc<ImageStore>,
+) -> BundleOptions {
+    let BundlePlace { directory, removable, name, host, interval } = place;
+    BundleOptions {
+        directory,
+        removable,
+        name,
+        host,
+        interval,
+        signature: source.signature.clone(),
+        allow_rollback: source.allow_rollback,
+        digests_only: source.allow.is_some(),
+        has_last_good: last_accepted(paths, &source.name).is_some(),
+        limits: ReadLimits::default(),
+        images: Arc::clone(images),
+        state: paths.source(&source.name),
+        machine_key: machine_key.clone(),
+    }
 }
 
 fn oci_options(

@@ -30,7 +30,7 @@ impl Bench {
         let reserve = Reserve { storage_percent: 0, storage_at_least: 0, inodes_percent: 0 };
         let space = Space::of(self.staging.path(), reserve);
         let limits = Limits::default();
-        let bounds = Bounds { limits: limits, image: Arc::new(Budget::of(limits, 1)), space };
+        let bounds = Bounds { limits, image: Arc::new(Budget::of(limits, 1)), space };
         stage_layer(source, self.staging.directory().unwrap(), expected, &bounds)
     }
 
