@@ -9,7 +9,7 @@ mod signed;
 
 use crate::follower::DEADLINE;
 use podstead::artifact::{Artifact, SourceReport, Wishes};
-use podstead::image::{ImageStore, ImageStoreConfig, Reserve};
+use podstead::image::{ImageStore, ImageStoreConfig, JobSettings, Reserve};
 use podstead::pod::SourceId;
 use podstead::runtime::ImageService;
 use podstead::source::PodSource;
@@ -33,7 +33,13 @@ impl EventRecorder for Nobody {
 fn open_store(root: &Path) -> Arc<ImageStore> {
     assert!(nix::unistd::geteuid().is_root(), "images have files of all owners: these tests need root");
     let reserve = Reserve { storage_percent: 0, storage_at_least: 0, inodes_percent: 0 };
-    ImageStore::open(root, ImageStoreConfig { reserve, ..ImageStoreConfig::default() }, Arc::new(Nobody)).unwrap()
+    // The program that the jobs of a store are: this test is another one.
+    let program = match std::env::var_os("PODSTEAD_BIN_DIR") {
+        Some(directory) => Path::new(&directory).join("podstead"),
+        None => env!("CARGO_BIN_EXE_podstead").into(),
+    };
+    let jobs = JobSettings { program, ..JobSettings::default() };
+    ImageStore::open(root, ImageStoreConfig { reserve, jobs, ..ImageStoreConfig::default() }, Arc::new(Nobody)).unwrap()
 }
 
 /// Options that look often.
