@@ -71,11 +71,24 @@ impl Disk {
         loop {
             let output = Command::new("umount").arg(self.mount_point()).output().unwrap();
             if output.status.success() {
-                break self.mount();
+                break;
             }
             assert!(Instant::now() < deadline, "{}", String::from_utf8_lossy(&output.stderr));
             std::thread::park_timeout(Duration::from_millis(20));
         }
+        // A mount namespace that another process made meanwhile has the mount as well, until that process leaves it: mounted now, the file system
+        // would be the one that was shut down.
+        while self.has_loop_device() {
+            assert!(Instant::now() < deadline, "somebody keeps the disk mounted");
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        self.mount();
+    }
+
+    fn has_loop_device(&self) -> bool {
+        let output = Command::new("losetup").arg("--associated").arg(self.file()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        !output.stdout.is_empty()
     }
 
     pub(crate) fn open(&self, test: &TestStore) -> Arc<ImageStore> {
