@@ -5,6 +5,7 @@ use super::policies::PolicyObjects;
 use crate::record::{self, Found, Proof, RecordError};
 use podstead_pod::PodUid;
 use podstead_settings::{AddressRange, NetworkMode};
+use podstead_sys::atomic_file;
 use podstead_sys::layout::Paths;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -64,11 +65,12 @@ pub(super) fn write_lease(paths: &Paths, uid: &PodUid, lease: &Lease) -> Result<
 }
 
 /// Makes a lease proof against a power cut. The interfaces that it is about do not outlive one: what is at stake is that the pod keeps
-/// its addresses. Its name is committed with it by a journal that keeps the order; elsewhere a power cut within seconds may cost the addresses.
-/// A lease that is not there any more is success.
+/// its addresses. Its name is committed with it by a journal that keeps the order, and is synced elsewhere. A lease that is not there any more is
+/// success.
 pub(super) fn sync_lease(paths: &Paths, uid: &PodUid) -> Result<(), RecordError> {
     let path = paths.pod_network(uid);
-    let synced = fs::File::open(&path).and_then(|file| file.sync_all());
+    let name = || if atomic_file::keeps_order(&path) { Ok(()) } else { atomic_file::sync_parent(&path) };
+    let synced = fs::File::open(&path).and_then(|file| file.sync_all()).and_then(|()| name());
     match synced {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(RecordError::Io { operation: "sync", path, source }),
         Ok(()) | Err(_) => Ok(()),
