@@ -133,6 +133,13 @@ pub fn is_mount_point(mounts: &[MountEntry], point: &Path) -> bool {
     mounts.iter().any(|mount| mount.point.as_os_str().as_bytes() == point.as_os_str().as_bytes())
 }
 
+/// Reports whether the files at a path are in memory: those of a tmpfs count as memory of the cgroup that writes them, and nothing can reclaim them.
+pub fn is_in_memory(path: &Path) -> bool {
+    const TMPFS: u64 = 0x0102_1994;
+    const RAMFS: u64 = 0x8584_58f6;
+    rustix::fs::statfs(path).is_ok_and(|system| [TMPFS, RAMFS].contains(&(system.f_type as u64)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! Single layers through the job that unpacks them.
 
 use crate::support::{Recorded, binary};
+use podstead::container::cgroup::Cgroups;
 use podstead::container::digest::Digest;
 use podstead::image::layer::{Bounds, Expected, LayerError, StagedLayer, stage_layer};
 use podstead::image::limits::Budget;
@@ -9,7 +10,9 @@ use podstead::image::staging::Staging;
 use podstead::image::unpack_job::Unpacker;
 use podstead::image::{JobSettings, Limits, Reserve};
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A staging directory.
 struct Bench {
@@ -20,9 +23,14 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let settings = JobSettings { program: binary(), ..JobSettings::default() };
+        let path = directory.path().to_owned();
+        Self::at(&path, directory, None)
+    }
+
+    fn at(path: &Path, directory: tempfile::TempDir, slice: Option<String>) -> Self {
+        let settings = JobSettings { program: binary(), slice, ..JobSettings::default() };
         let unpacker = Arc::new(Unpacker::new(settings, Arc::<Recorded>::default()));
-        let staging = Staging::open(directory.path().join("staging"), unpacker).unwrap();
+        let staging = Staging::open(path.join("staging"), unpacker).unwrap();
         Self { _directory: directory, staging }
     }
 
@@ -39,14 +47,37 @@ impl Bench {
     }
 }
 
+fn header(path: &[u8], kind: tar_core::EntryType, size: u64) -> Vec<u8> {
+    let mut header = tar_core::Header::new_ustar();
+    header.set_path(path).unwrap();
+    header.set_mode_small(0o755);
+    header.set_size(size).unwrap();
+    header.set_entry_type(kind);
+    header.set_checksum();
+    header.as_bytes().to_vec()
+}
+
 /// An archive with one directory.
 fn archive() -> Vec<u8> {
-    let mut header = tar_core::Header::new_ustar();
-    header.set_path(b"d/").unwrap();
-    header.set_mode_small(0o755);
-    header.set_entry_type(tar_core::EntryType::Directory);
-    header.set_checksum();
-    [header.as_bytes().to_vec(), vec![0; 1024]].concat()
+    [header(b"d/", tar_core::EntryType::Directory, 0), vec![0; 1024]].concat()
+}
+
+#[test]
+fn layer_in_memory_may_be_larger_than_the_memory_of_a_job() {
+    const SIZE: u64 = 300 << 20;
+    let directory = tempfile::tempdir().unwrap();
+    let mounted = directory.path().join("mounted");
+    std::fs::create_dir(&mounted).unwrap();
+    nix::mount::mount(Some("none"), &mounted, Some("tmpfs"), nix::mount::MsFlags::empty(), None::<&str>).unwrap();
+    let slice = format!("podstead-memory-{}.slice", std::process::id());
+    let bench = Bench::at(&mounted, directory, Some(slice.clone()));
+    let content = io::repeat(b'x').take(SIZE);
+    let blob = header(b"f", tar_core::EntryType::Regular, SIZE);
+    let source = (&blob[..]).chain(content).chain(io::repeat(0).take(1024));
+    let layer = bench.stage(source, Expected { blob: None, diff_id: None });
+    nix::mount::umount2(&mounted, nix::mount::MntFlags::MNT_DETACH).unwrap();
+    Cgroups::detect(&slice).and_then(|groups| groups.remove(&Path::new("/").join(&slice), Duration::from_secs(10))).unwrap();
+    assert_eq!(layer.unwrap().unpacked.bytes, SIZE);
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

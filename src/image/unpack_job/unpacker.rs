@@ -15,6 +15,7 @@ use podstead_job::confine::Rlimits;
 use podstead_job::launch::{End, Job, JobSettings, Launcher, MessageError};
 use podstead_job::told::Told;
 use podstead_sys::mount_tree::{self, EventFlow, Submounts};
+use podstead_sys::mounts;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use rustix::mount::MountAttrFlags;
 use std::fs::File;
@@ -131,13 +132,16 @@ impl Unpacker {
 
     /// Starts a job with `tree` as its root directory.
     pub(super) fn start(&self, work: Work, tree: &Path, limits: &Limits, descriptors: &[BorrowedFd<'_>]) -> Result<Job, JobError> {
+        // Files in memory count for the group that writes them.
+        let files = if mounts::is_in_memory(tree) { limits.unpacked_bytes } else { 0 };
         let tree = detached(tree).map_err(JobError::Prepare)?;
         let user = self.launcher.user();
         let ProcessLimits { memory, cpu_secs, file_bytes } = process_limits(limits);
         let rlimits = Rlimits { memory, cpu_secs, files: FILES, file_bytes };
         let request = Request { work, limits: *limits, rlimits, uid: user.uid, gid: user.gid };
         let descriptors: Vec<BorrowedFd<'_>> = [&[tree.as_fd()], descriptors].concat();
-        Ok(self.launcher.start(TASK, &JobLimits { memory, tasks: TASKS }, &request, &descriptors)?)
+        let group = JobLimits { memory: memory.saturating_add(files), tasks: TASKS };
+        Ok(self.launcher.start(TASK, &group, &request, &descriptors)?)
     }
 
     /// Time for which a job may neither read nor write nor tell of anything.
