@@ -164,7 +164,9 @@ async fn images_that_share_layers_fetch_them_once_even_at_the_same_time() {
         bench.store.ensure(&by_digest, PullPolicy::Always, &none)
     );
     assert_eq!(a.unwrap(), b.unwrap());
-    assert_eq!(bench.registry.seen("GET /v2/app/blobs/") - 2, 2, "two configurations at most, each layer once");
+    // The second pull finds the configuration on disk if the first one is that much earlier.
+    let fetched = bench.registry.seen("GET /v2/app/blobs/");
+    assert!((3..=4).contains(&fetched), "one or two configurations, and each of two layers once: {fetched}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
