@@ -76,7 +76,7 @@ pub(super) struct Rendered {
     pub(super) path: PathBuf,
     /// The objects.
     pub(super) store: UndeltaStore,
-    /// What is wrong with them.
+    /// Their problems.
     pub(super) problems: Vec<Problem>,
 }
 

@@ -160,7 +160,7 @@ pub(super) fn check(bound: Bound, used: u64, limit: u64) -> Result<(), Exceeded>
     if used > limit { Err(Exceeded { bound, limit }) } else { Ok(()) }
 }
 
-/// What layers took of an image's limits.
+/// The share of an image's limits that its layers took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Used {
@@ -175,7 +175,7 @@ pub struct Used {
 }
 
 impl Used {
-    /// What came after `earlier`; `None` if something became less.
+    /// The difference to `earlier`; `None` if something became less.
     pub fn since(&self, earlier: &Self) -> Option<Self> {
         Some(Self {
             entries: self.entries.checked_sub(earlier.entries)?,

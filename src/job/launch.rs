@@ -227,7 +227,7 @@ impl Job {
         self.finish()
     }
 
-    /// Waits for its end, at most so long. Whether it has ended.
+    /// Waits for its end, at most so long; returns true when it has ended.
     pub fn wait(&self, timeout: Duration) -> bool {
         pidfd::wait_for_end(&self.process, timeout).unwrap_or(true)
     }

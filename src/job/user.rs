@@ -18,7 +18,7 @@ pub struct JobUser {
     pub uid: u32,
     /// Its group.
     pub gid: u32,
-    /// Whether it is the system user [`NAME`].
+    /// True for the system user [`NAME`].
     pub is_own: bool,
 }
 

@@ -18,8 +18,7 @@ pub(crate) fn gather<E>(
     let of_source = files.iter().map(|(name, content)| (around.path_of(name), content));
     let mut open: BTreeSet<String> = of_source.flat_map(|(path, content)| referred(&path, content)).collect();
     while let Some(directory) = open.pop_first() {
-        let is_below = |above: &String| is_in(&directory, above);
-        if path.is_empty() || is_in(&directory, path) || seen.iter().any(is_below) {
+        if path.is_empty() || is_in(&directory, path) || above(&directory).any(|above| seen.contains(above)) {
             continue;
         }
         let mut found = read(&directory)?;
@@ -29,6 +28,11 @@ pub(crate) fn gather<E>(
         seen.insert(directory);
     }
     Ok(around)
+}
+
+/// The path itself and the directories that it is in, up to the root of the tree.
+fn above(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| (!path.is_empty()).then(|| path.rsplit_once('/').map_or("", |(above, _)| above)))
 }
 
 /// The paths that a file refers to if it is a kustomization: directories, or files.
@@ -106,6 +110,13 @@ mod tests {
         let tree =
             [("a/kustomization.yaml", "resources: [../b, ../b/c, ../b/]\n"), ("b/c/kustomization.yaml", "resources: [../../b]\n")];
         assert_eq!(gathered("a", &tree).1, ["b"]);
+    }
+
+    #[test]
+    fn directories_above_are_those_that_were_read() {
+        assert_eq!(above("a/b/c").collect::<Vec<_>>(), ["a/b/c", "a/b", "a", ""]);
+        let tree = [("s/kustomization.yaml", "resources: [../b, ../b2, ../b/c]\n"), ("b/c/x.yaml", ""), ("b2/x.yaml", "")];
+        assert_eq!(gathered("s", &tree).1, ["b", "b2"]);
     }
 
     #[test]

@@ -111,7 +111,7 @@ pub(crate) struct Applied {
     texts: BTreeMap<(String, String), String>,
 }
 
-/// What was applied of the objects that a route reads, where they are of the writable source; `None` where nothing was.
+/// Configurations that were applied last, of the objects that a route reads, where they are of the writable source; `None` without any.
 pub(crate) fn applied(backend: &Backend, route: &Route) -> Option<Applied> {
     let writable = backend.writable.borrow().clone()?;
     let (source, namespace) = (writable.source.clone(), writable.check.namespace().to_owned());

@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub(super) struct FetchedImages {
     pub(super) images: Vec<BundleImage>,
     pub(super) signatures: BTreeSet<Digest>,
-    /// What other readers of the layout are told.
+    /// Documents for other readers of the layout.
     pub(super) index: Vec<Descriptor>,
     documents: BTreeMap<Digest, Vec<u8>>,
     layers: BTreeMap<Digest, (BundleBlob, Option<PathBuf>)>,

@@ -147,7 +147,7 @@ fn parse_platform(text: &str) -> anyhow::Result<Platform> {
     }
 }
 
-/// What counts of an earlier bundle.
+/// The parts of an earlier bundle that count.
 #[derive(Debug, Default)]
 struct Earlier {
     serial: u64,

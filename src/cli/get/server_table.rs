@@ -55,7 +55,7 @@ impl ServedRow {
         self.object["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// What there is of the object.
+    /// The parts of the object that the server sent.
     pub(super) const fn object(&self) -> &Value {
         &self.object
     }

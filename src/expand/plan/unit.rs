@@ -39,7 +39,7 @@ pub(super) enum Unit {
 }
 
 impl Unit {
-    /// What there is of a workload that a source has.
+    /// The last decision on a workload that a source has.
     pub(super) fn live(&self) -> Option<&Live> {
         match self {
             Self::Wanted(live) => Some(live),

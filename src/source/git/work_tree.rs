@@ -181,8 +181,13 @@ impl<'a> Reading<'a> {
         gather(root, files, |directory| self.directory_of_tree(&top, directory))
     }
 
-    /// All files in a directory and below, by path from `top`; none when there is no such directory.
+    /// All files in a directory and below, by path from `top`; none when there is no such directory. Directories of the machine with files of the
+    /// kernel, which may never end, are none.
     fn directory_of_tree(&mut self, top: &Path, path: &str) -> Result<BTreeMap<String, FileContent>, WorkTreeError> {
+        let first = path.split('/').next().unwrap_or_default();
+        if top == Path::new("/") && ["", "proc", "sys", "dev"].contains(&first) {
+            return Ok(BTreeMap::new());
+        }
         let mut directory = top.to_owned();
         for step in path.split('/').filter(|step| !step.is_empty()) {
             directory.push(step);
@@ -304,6 +309,18 @@ mod tests {
         let few = ReadLimits { max_total_bytes: 21, max_files: 2, ..ReadLimits::default() };
         let found = read(&tree.root, None, &few).unwrap().beside;
         assert!(found["app.conf"].is_err(), "the manifests alone reach the limit");
+    }
+
+    #[test]
+    fn files_of_the_kernel_are_not_around() {
+        let directory = tempfile::tempdir().unwrap();
+        let up = "../".repeat(directory.path().components().count());
+        for written in ["", "proc", "proc/self", "sys/kernel"] {
+            let content: FileContent = Ok(format!("resources: [{up}{written}]\n").into_bytes().into());
+            let files = BTreeMap::from([("kustomization.yaml".to_owned(), content)]);
+            let found = surroundings(Path::new("/"), directory.path(), &files, &ReadLimits::default());
+            assert!(found.unwrap().files.is_empty(), "{written}");
+        }
     }
 
     #[test]
