@@ -38,7 +38,7 @@ pub enum StartError {
     /// Its group.
     #[error("limit a job")]
     Group(#[source] CgroupError),
-    /// It ended before it was told anything.
+    /// Its socket.
     #[error("send a job its request")]
     Send(#[source] io::Error),
     /// The request is longer than any may be.
@@ -119,6 +119,8 @@ impl Launcher {
     }
 
     /// Starts a job and sends it its request. It is in its group before it is told anything.
+    ///
+    /// A job that ends before it takes its request is no error here: [`Job::messages`] has none, and [`Job::end`] tells the reason.
     pub fn start(
         &self,
         task: &str,
@@ -139,8 +141,11 @@ impl Launcher {
             let group = job.group.insert(Group { groups: groups.clone(), path });
             group.groups.attach_job(&group.path, job.child.id()).map_err(StartError::Group)?;
         }
-        descriptor_passing::send_all(&job.socket, &request, descriptors).map_err(|errno| StartError::Send(errno.into()))?;
-        Ok(job)
+        match descriptor_passing::send_all(&job.socket, &request, descriptors) {
+            // The job has ended already, for which its end gives the reason.
+            Ok(()) | Err(Errno::EPIPE | Errno::ECONNRESET) => Ok(job),
+            Err(errno) => Err(StartError::Send(errno.into())),
+        }
     }
 
     fn spawn(&self, task: &str) -> Result<Job, StartError> {
@@ -337,6 +342,19 @@ mod tests {
         assert_eq!(end_of(signal(libc::SIGKILL), false), End::Signal(libc::SIGKILL));
         assert_eq!(end_of(signal(libc::SIGXCPU), false), End::ProcessorTime);
         assert_eq!(end_of(ExitStatus::from_raw(3 << 8), true), End::Exit(3));
+    }
+
+    #[test]
+    fn end_without_a_request_is_told() {
+        let launcher = Launcher::new(JobSettings { program: "/bin/false".into(), ..JobSettings::default() });
+        let limits = JobLimits { memory: 1 << 20, tasks: 4 };
+        // Before or after the end of the program.
+        for _ in 0..20 {
+            let job = launcher.start("unpack", &limits, &"request", &[]).unwrap();
+            assert!(job.messages().next_within::<String>(Duration::from_secs(60)).unwrap().is_none());
+            assert!(job.wait(Duration::from_secs(60)));
+            assert_eq!(job.end().unwrap(), End::Exit(1));
+        }
     }
 
     #[test]

@@ -208,14 +208,18 @@ fn pulls_are_whole_or_nothing_while_their_jobs_are_killed() {
     let config = RegistryConfig { host: registry.host(), http: true, ..Default::default() };
     let store = Store::with(ImageStoreConfig { registries: vec![config], ..slice.settings() });
     let (mut killed, mut failed) = (0, 0);
-    for round in 0..20_u64 {
+    // More rounds where jobs are mostly faster than their killer.
+    for round in 0..400_u64 {
+        if round >= 20 && killed > 20 {
+            break;
+        }
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let killer = scope.spawn(|| {
                 let mut count = 0;
                 // Later and later, so that each step is met.
                 while !done.load(Ordering::Relaxed) && count < 4 {
-                    std::thread::sleep(Duration::from_millis(round * 3));
+                    std::thread::sleep(Duration::from_millis(round % 20 * 3));
                     for pid in slice.jobs() {
                         count +=
                             usize::from(nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::SIGKILL).is_ok());
