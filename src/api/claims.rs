@@ -239,7 +239,7 @@ pub(super) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         object["spec"]["resources"]["requests"]["storage"].clone(),
         json!(modes.join(",")),
         json!(annotation(RECLAIM_POLICY_ANNOTATION)),
-        json!(annotation(USED_BY_ANNOTATION).unwrap_or_default()),
+        json!(annotation(USED_BY_ANNOTATION).unwrap_or("<none>")),
         json!(age_since(created_at, now)),
         json!(annotation(SOURCE_ANNOTATION).unwrap_or("<none>")),
     ]

@@ -53,6 +53,10 @@ pub(super) trait Collection: Send + Sync + 'static {
     fn json(&self, item: &Self::Item) -> Bytes;
     /// One cell for each of [`Collection::columns`].
     fn cells(&self, item: &Self::Item, now: Timestamp) -> Vec<Value>;
+    /// Rows of a table, of such cells: one, but for objects with several names.
+    fn rows(&self, item: &Self::Item, now: Timestamp) -> Vec<Vec<Value>> {
+        vec![self.cells(item, now)]
+    }
 
     /// Brings the journal up to date, for a kind that is looked up; nothing for one that is published.
     fn refresh(&self) -> impl Future<Output = Result<(), ApiFailure>> + Send {
@@ -140,9 +144,10 @@ impl Selection {
     }
 }
 
-fn row<C: Collection>(collection: &C, item: &C::Item, include: IncludeObject, now: Timestamp) -> Value {
+fn rows<C: Collection>(collection: &C, item: &C::Item, include: IncludeObject, now: Timestamp) -> Vec<Value> {
     let object = || serde_json::from_slice(&collection.json(item)).unwrap_or_default();
-    table::row(collection.cells(item, now), include, || collection.metadata(item), object)
+    let row = |cells| table::row(cells, include, || collection.metadata(item), object);
+    collection.rows(item, now).into_iter().map(row).collect()
 }
 
 /// Refuses a list at a version that this host cannot give. `limit` is not needed: a list is whole, so no token to continue is ever given out.
@@ -177,7 +182,7 @@ pub(super) async fn list<C: Collection>(collection: &Arc<C>, selection: &Selecti
     check_version(query, version)?;
     let selected = items.iter().filter(|item| selection.has(&**collection, item));
     if let Some(include) = selection.form {
-        let rows = selected.map(|item| row(&**collection, item, include, now)).collect();
+        let rows = selected.flat_map(|item| rows(&**collection, item, include, now)).collect();
         return respond::json(&table::table(collection.columns(), rows, version));
     }
     let (kind, api_version) = (collection.kind(), collection.api_version());
@@ -199,7 +204,7 @@ pub(super) fn get<C: Collection>(collection: &C, item: &C::Item, form: Option<In
     match form {
         Some(include) => {
             let version = collection.journal().version();
-            respond::json(&table::table(collection.columns(), vec![row(collection, item, include, now)], version))
+            respond::json(&table::table(collection.columns(), rows(collection, item, include, now), version))
         }
         None => respond::json_bytes(collection.json(item)),
     }
@@ -372,7 +377,7 @@ impl<C: Collection> Watcher<C> {
 
     fn push_event(&mut self, kind: &str, item: &C::Item, version: u64) {
         if let Some(include) = self.selection.form {
-            let rows = vec![row(&*self.collection, item, include, (self.now)())];
+            let rows = rows(&*self.collection, item, include, (self.now)());
             self.push_line(kind, &table::table(self.collection.columns(), rows, version));
         } else {
             self.pieces.push_back(Bytes::from(format!(r#"{{"type":"{kind}","object":"#)));

@@ -84,11 +84,13 @@ pub struct ImportAnswer {
 
 /// Columns of images.
 pub(super) const COLUMNS: &[Column] = &[
-    Column { description: "Reference of the image", ..Column::name() },
+    Column { name: "Image", description: "Reference of the image", ..Column::name() },
     Column::text("Digest", "Digest of the image manifest, shortened"),
     Column::text("Size", "Size of the image layers on disk"),
     Column::text("Unique", "Part of it that no other image has"),
+    Column::text("Pinned", "yes if the image is never removed to make room"),
     Column::text("Age", "Time since the image was complete"),
+    Column::text("Manifest", "Digest of the image manifest").wide(),
 ];
 
 impl From<&ImageError> for ApiFailure {
@@ -138,17 +140,32 @@ pub(super) async fn list(backend: &Backend, version: u64) -> Answer {
     )
 }
 
-/// The cells of an image as it is shown.
+/// The rows of an image as it is shown: one for each reference, and one for an image that has none.
+pub(super) fn rows(object: &Value, now: Timestamp) -> Vec<Vec<Value>> {
+    let references: Vec<&str> = object["references"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    match references[..] {
+        [] | [_] => vec![cells(object, now)],
+        [..] => references.into_iter().map(|reference| row(reference, object, now)).collect(),
+    }
+}
+
+/// The cells of an image by its first reference.
 pub(super) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+    row(object["references"][0].as_str().unwrap_or("<none>"), object, now)
+}
+
+fn row(name: &str, object: &Value, now: Timestamp) -> Vec<Value> {
     let digest = object["digest"].as_str().unwrap_or_default();
     let size = |field: &str| json!(super::show::human_size(object[field].as_u64().unwrap_or_default()));
     let created_at = object["metadata"]["creationTimestamp"].as_str().and_then(|time| time.parse().ok());
     vec![
-        json!(object["references"][0].as_str().unwrap_or(digest)),
+        json!(name),
         json!(super::show::short_digest(digest)),
         size("sizeBytes"),
         size("uniqueBytes"),
+        json!(if object["pinned"] == true { "yes" } else { "no" }),
         json!(age_since(created_at, now)),
+        json!(digest),
     ]
 }
 

@@ -80,7 +80,8 @@ pub use network_policies::ONLY_PODS_OF_ANNOTATION;
 pub use node_view::NodeView;
 pub use objects::KEYS_ANNOTATION;
 pub use own::{
-    DaemonObject, DaemonPaths, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec, refused_objects, since,
+    DaemonObject, DaemonPaths, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec, refused_objects,
+    short_revision, since,
 };
 pub use pod_control::{PodControl, PodControlError};
 pub use published::Published;

@@ -209,6 +209,25 @@ impl Collection for LookedUp {
         }
     }
 
+    fn rows(&self, item: &PublishedObject, now: Timestamp) -> Vec<Vec<Value>> {
+        match self.kind {
+            LookedUpKind::Image => images::rows(&item.object(), now),
+            LookedUpKind::ConfigMap
+            | LookedUpKind::Secret
+            | LookedUpKind::Claim
+            | LookedUpKind::NetworkPolicy
+            | LookedUpKind::Endpoints
+            | LookedUpKind::Source
+            | LookedUpKind::Pull
+            | LookedUpKind::Namespace
+            | LookedUpKind::Node
+            | LookedUpKind::Lease
+            | LookedUpKind::ControllerRevision
+            | LookedUpKind::PersistentVolume
+            | LookedUpKind::Ingress => vec![self.cells(item, now)],
+        }
+    }
+
     async fn refresh(&self) -> Result<(), ApiFailure> {
         let shelf = self.shelf();
         let mut seen = shelf.seen.lock().await;

@@ -16,6 +16,7 @@ use podstead_settings::{ConfigStanding, HookStanding};
 use podstead_status::UpstreamStatus;
 use podstead_store::history::Hold;
 use podstead_store::{PruneError, SourceStatus};
+use podstead_telemetry::counted;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -169,8 +170,10 @@ pub(super) const SOURCE_COLUMNS: &[Column] = &[
     Column::text("Rejected", "Rejected objects; their last accepted versions stay in force"),
     Column::text("Contact", "Time since the last successful fetch"),
     Column::text("Changed", "Time since the content last changed"),
-    Column::text("Error", "Error of the last fetch"),
-    Column::text("Held", "rolled back or suspended, if the source is held at this revision"),
+    Column::text("Status", "ok, failed if the last fetch failed, suspended or rolled back, or the number of rejected objects"),
+    Column::text("Fetched", "Revision of the last fetch").wide(),
+    Column::text("Accepted", "Time since the revision was accepted").wide(),
+    Column::text("Applied", "Revision that was last given to the pods, and the time since then").wide(),
     Column::text("Location", "Path or URL").wide(),
 ];
 
@@ -178,18 +181,34 @@ pub(super) const SOURCE_COLUMNS: &[Column] = &[
 pub(super) fn source_cells(object: Value, now: Timestamp) -> Vec<Value> {
     let Ok(source) = serde_json::from_value::<SourceObject>(object) else { return Vec::new() };
     let status = &source.status;
+    let revision = |revision: &Option<String>| short_revision(revision.as_deref().unwrap_or("<none>")).to_owned();
+    let refused = refused_objects(&status.problems);
+    let word = match (&status.last_error, &status.hold) {
+        (Some(_), _) => "failed".to_owned(),
+        (None, Some(hold)) => hold.kind.word().to_owned(),
+        (None, None) if refused > 0 => format!("{} rejected", counted(refused, "object")),
+        (None, None) => "ok".to_owned(),
+    };
     vec![
         json!(source.metadata.name),
         json!(source.spec.kind),
-        json!(status.accepted_revision.as_deref().unwrap_or("<none>")),
+        json!(revision(&status.accepted_revision)),
         json!(status.pods.to_string()),
-        json!(refused_objects(&status.problems).to_string()),
+        json!(refused.to_string()),
         json!(since(status.last_contact_at, now)),
         json!(since(status.fetched_at, now)),
-        json!(status.last_error.as_deref().unwrap_or_default()),
-        json!(status.hold.as_ref().map_or("", |hold| hold.kind.word())),
+        json!(word),
+        json!(revision(&status.fetched_revision)),
+        json!(since(status.accepted_at, now)),
+        json!(format!("{} ({})", revision(&status.applied_revision), since(status.applied_at, now))),
         json!(source.spec.location),
     ]
+}
+
+/// Prefix of a revision, long enough to distinguish revisions.
+pub fn short_revision(revision: &str) -> &str {
+    let digits = revision.split_once(':').map_or(revision, |(_, digits)| digits);
+    digits.get(..12).unwrap_or(digits)
 }
 
 /// The number of objects that are refused, however many faults each of them has. A file that could not be read counts as one.

@@ -36,8 +36,8 @@ const COLUMNS: &[Column] = &[
     Column::text("Age", "Time since the pod was created"),
     Column::text("IP", "IP address of the pod").wide(),
     Column::text("Node", "Name of this host").wide(),
-    Column::text("Nominated Node", "Always empty: podstead does not schedule pods").wide(),
-    Column::text("Readiness Gates", "Additional conditions for readiness").wide(),
+    Column::text("Source", "Source that has the manifest of the pod, or of its workload").wide(),
+    Column::text("Images", "Images of the containers").wide(),
 ];
 
 /// Pods as published.
@@ -138,7 +138,9 @@ impl Collection for Pods {
     fn cells(&self, item: &PublishedPod, now: Timestamp) -> Vec<Value> {
         let row = PodRow::of(&item.object());
         let or_none = |value: Option<&str>| json!(value.filter(|value| !value.is_empty()).unwrap_or("<none>"));
-        let node = item.desired.pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        let spec = item.desired.pod.spec.as_ref();
+        let containers = spec.into_iter().flat_map(|spec| &spec.containers);
+        let images: Vec<&str> = containers.filter_map(|container| container.image.as_deref()).collect();
         vec![
             json!(item.desired.full_name.name),
             json!(row.ready_column()),
@@ -146,9 +148,9 @@ impl Collection for Pods {
             json!(row.restarts_column(now)),
             json!(age_since(Some(item.created_at), now)),
             or_none(item.status.pod_ip.as_deref()),
-            or_none(node),
-            json!("<none>"),
-            json!("<none>"),
+            or_none(spec.and_then(|spec| spec.node_name.as_deref())),
+            json!(item.desired.source.as_str()),
+            json!(images.join(",")),
         ]
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// Columns of pulls.
 pub(super) const COLUMNS: &[Column] = &[
-    Column::name(),
+    Column::name().wide(),
     Column::text("Image", "Image that is pulled"),
     Column::text("Phase", "Stage of the pull"),
     Column::text("Done", "Part of the bytes that are here"),
@@ -19,7 +19,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::text("Left", "Time until all bytes are here, at this rate"),
     Column::text("From", "Hosts that deliver layers"),
     Column::text("Age", "Time since the pull began"),
-    Column::text("Waiting", "Reason why nothing comes").wide(),
+    Column::text("Waiting", "Reason why nothing comes"),
 ];
 
 /// All pulls as they are shown.

@@ -1,12 +1,12 @@
 //! `podstead diff`: compares the revision in force with an earlier one.
 
 use super::client::{OWN, Target};
-use super::get::short_revision;
 use super::output::OutputFormat;
 use super::printable::printable;
 use super::table::Style;
 use super::{Context, EXIT_FAILED, source_name};
 use clap::Args;
+use podstead_api::short_revision;
 use podstead_manifest::to_yaml;
 use podstead_store::history::{Change, FieldChange, HistoryEntry, ObjectChange, RevisionDiff};
 use serde_json::Value;

@@ -1,13 +1,13 @@
 //! `podstead history`.
 
 use super::client::{OWN, Target};
-use super::get::short_revision;
 use super::output::OutputFormat;
 use super::printable::printable;
 use super::table::{Cell, Style, Table};
 use super::{Context, source_name};
 use clap::Args;
 use jiff::Timestamp;
+use podstead_api::short_revision;
 use podstead_api::show::age_since;
 use podstead_store::history::{History, HistoryEntry, RefusedObject, RevisionState};
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! Types of objects on the command line: `deploy`, `deployments`, `deployments.apps`, `deploy,rs`, `deploy/web`. **Pure**.
 
-use super::client::Target;
-use podstead_api::{WORKLOAD_KINDS, workload_resource};
+use super::client::{OWN, Target};
+use podstead_api::{OWN_GROUP, WORKLOAD_KINDS, workload_resource};
 use podstead_workload::object::WorkloadKind;
 
 /// A type of object that the daemon lists in columns.
@@ -25,12 +25,20 @@ pub(super) enum ObjectType {
     Namespace,
     /// This host.
     Node,
+    /// Events.
+    Event,
+    /// Sources of manifests.
+    Source,
+    /// Images on this host.
+    Image,
+    /// Pulls under way.
+    Pull,
     /// Workloads of a kind.
     Workload(WorkloadKind),
 }
 
 /// Types besides workloads.
-const OTHERS: [ObjectType; 9] = [
+const OTHERS: [ObjectType; 13] = [
     ObjectType::Pod,
     ObjectType::ConfigMap,
     ObjectType::Secret,
@@ -40,6 +48,10 @@ const OTHERS: [ObjectType; 9] = [
     ObjectType::NetworkPolicy,
     ObjectType::Namespace,
     ObjectType::Node,
+    ObjectType::Event,
+    ObjectType::Source,
+    ObjectType::Image,
+    ObjectType::Pull,
 ];
 
 impl ObjectType {
@@ -62,19 +74,21 @@ impl ObjectType {
             Self::Workload(kind) => workload_resource(kind).group,
             Self::NetworkPolicy => "networking.k8s.io",
             Self::EndpointSlice => "discovery.k8s.io",
+            Self::Source | Self::Image | Self::Pull => OWN_GROUP,
             Self::Pod
             | Self::ConfigMap
             | Self::Secret
             | Self::PersistentVolumeClaim
             | Self::Service
             | Self::Namespace
-            | Self::Node => "",
+            | Self::Node
+            | Self::Event => "",
         }
     }
 
     /// True if its objects are in a namespace.
     pub(super) const fn is_namespaced(self) -> bool {
-        !matches!(self, Self::Namespace | Self::Node)
+        !matches!(self, Self::Namespace | Self::Node | Self::Source | Self::Image | Self::Pull)
     }
 
     /// The types that `all` means.
@@ -98,13 +112,17 @@ impl ObjectType {
             Self::NetworkPolicy => ["networkpolicies", "networkpolicy", "netpol"],
             Self::Namespace => ["namespaces", "namespace", "ns"],
             Self::Node => ["nodes", "node", "no"],
+            Self::Event => ["events", "event", "ev"],
+            Self::Source => ["sources", "source", "source"],
+            Self::Image => ["images", "image", "image"],
+            Self::Pull => ["pulls", "pull", "pull"],
         }
     }
 
-    /// The word before the name with `-o name`, such as `deployment.apps`.
+    /// The word before the name with `-o name`, such as `deployment.apps`. podstead's own types go without their group.
     pub(super) fn qualified_singular(self) -> String {
         match self.group() {
-            "" => self.names()[1].to_owned(),
+            "" | OWN_GROUP => self.names()[1].to_owned(),
             group => format!("{}.{group}", self.names()[1]),
         }
     }
@@ -121,14 +139,22 @@ impl ObjectType {
             | Self::PersistentVolumeClaim
             | Self::Service
             | Self::Namespace
-            | Self::Node => self.names()[0],
+            | Self::Node
+            | Self::Event
+            | Self::Source
+            | Self::Image
+            | Self::Pull => self.names()[0],
         }
     }
 
     /// The path of its objects in a namespace or in all.
     pub(super) fn collection(self, namespace: Option<&str>) -> Target {
         let group = self.group();
-        let base = if group.is_empty() { "/api/v1".to_owned() } else { format!("/apis/{group}/v1") };
+        let base = match group {
+            "" => "/api/v1".to_owned(),
+            OWN_GROUP => OWN.to_owned(),
+            group => format!("/apis/{group}/v1"),
+        };
         match namespace.filter(|_| self.is_namespaced()) {
             Some(namespace) => Target::new(&base, &["namespaces", namespace, self.names()[0]]),
             None => Target::new(&base, &[self.names()[0]]),
@@ -167,11 +193,7 @@ fn elsewhere(word: &str) -> Option<&'static str> {
 }
 
 fn unknown(word: &str) -> String {
-    let names = OTHERS
-        .into_iter()
-        .chain(WORKLOAD_KINDS.map(ObjectType::Workload))
-        .flat_map(ObjectType::names)
-        .chain(["events", "sources", "images", "all"]);
+    let names = OTHERS.into_iter().chain(WORKLOAD_KINDS.map(ObjectType::Workload)).flat_map(ObjectType::names).chain(["all"]);
     let near = names.map(|name| (strsim::damerau_levenshtein(word, name), name));
     // Short words have many neighbours that mean something else.
     let near = near.filter(|(distance, _)| *distance <= 2.min(word.len() / 4)).min();

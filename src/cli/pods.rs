@@ -52,23 +52,6 @@ pub(super) fn collection(plural: &str, namespace: Option<&str>) -> Target {
     }
 }
 
-/// A pod as served, and typed.
-#[derive(Clone, Debug)]
-pub(super) struct ServedPod {
-    /// As served.
-    pub(super) value: Value,
-    /// Typed.
-    pub(super) pod: Pod,
-}
-
-impl ServedPod {
-    /// From an object.
-    pub(super) fn parse(value: Value) -> Result<Self, ClientError> {
-        let pod = serde_json::from_value(value.clone()).map_err(|source| ClientError::NotUnderstood { source })?;
-        Ok(Self { value, pod })
-    }
-}
-
 /// Errors of finding a pod by name.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FindPodError {

@@ -1,10 +1,10 @@
 //! `podstead rollback`.
 
 use super::client::{OWN, Target};
-use super::get::short_revision;
 use super::{Context, source_name};
 use clap::Args;
 use podstead_api::HoldRequest;
+use podstead_api::short_revision;
 use podstead_store::history::RolledBack;
 use podstead_telemetry::counted;
 use std::io::{self, Write};

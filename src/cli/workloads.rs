@@ -267,7 +267,11 @@ pub(super) async fn pods_meant(client: &Client, argument: &str, namespace: Optio
         | ObjectType::EndpointSlice
         | ObjectType::NetworkPolicy
         | ObjectType::Namespace
-        | ObjectType::Node => {
+        | ObjectType::Node
+        | ObjectType::Event
+        | ObjectType::Source
+        | ObjectType::Image
+        | ObjectType::Pull => {
             return Err(FindWorkloadError::NoWorkload(object_type.qualified_plural()));
         }
     };

@@ -81,13 +81,13 @@ fn a_table_has_the_columns_of_kubectl() {
         ("Age", 0),
         ("IP", 1),
         ("Node", 1),
-        ("Nominated Node", 1),
-        ("Readiness Gates", 1),
+        ("Source", 1),
+        ("Images", 1),
     ];
     assert_eq!(columns, expected);
     let cells: Vec<_> = table["rows"].as_array().unwrap().iter().map(|row| row["cells"].clone()).collect();
-    assert_eq!(cells[0], json!(["db-edge", "0/1", "Pending", "0", "3h20m", "<none>", "edge", "<none>", "<none>"]));
-    assert_eq!(cells[1], json!(["web-edge", "1/1", "Running", "0", "3h20m", "10.0.0.5", "edge", "<none>", "<none>"]));
+    assert_eq!(cells[0], json!(["db-edge", "0/1", "Pending", "0", "3h20m", "<none>", "edge", "manifests", "nginx:1.27"]));
+    assert_eq!(cells[1], json!(["web-edge", "1/1", "Running", "0", "3h20m", "10.0.0.5", "edge", "manifests", "nginx:1.27"]));
     let object = &table["rows"][0]["object"];
     assert_eq!((&object["kind"], &object["metadata"]["name"]), (&json!("PartialObjectMetadata"), &json!("db-edge")));
 

@@ -204,7 +204,7 @@ fn source_is_watched_while_it_changes() {
     let mut events = host.stream("/apis/podstead.dev/v1alpha1/sources?watch=true", TABLE);
     assert_eq!(events.next().unwrap()["object"]["rows"][0]["cells"][0], "manifests");
     host.publish_source(None, Some("no route to host"));
-    assert_eq!(events.next().unwrap()["object"]["rows"][0]["cells"][7], "no route to host");
+    assert_eq!(events.next().unwrap()["object"]["rows"][0]["cells"][7], "failed");
     // Gone from the journal when it is looked at next.
     eventually("list", || (version(&host.get("/apis/podstead.dev/v1alpha1/sources")) > 1001).then_some(()));
 }

@@ -48,8 +48,8 @@ fn data_of_a_claim_outlive_the_pod_and_the_daemon_and_the_claim() {
     sh(&host, "web", "echo one > /data/file");
     let listed = host.cli_ok(&["get", "pvc", "-o", "wide"]);
     let words: Vec<&str> = listed.lines().last().unwrap().split_whitespace().collect();
-    assert_eq!(words[..4], ["default", "data", "Bound", "1Gi"]);
-    assert_eq!(words[5..9], ["web-edge-1", words[6], "ReadWriteOnce", "Retain"]);
+    assert_eq!(words[..3], ["data", "Bound", "1Gi"]);
+    assert_eq!(words[4..7], ["RWO", "Retain", "web-edge-1"]);
 
     // Another pod of the same host may share it, and cannot write where it says so.
     host.write_manifest("reader.yaml", &pod("reader", "data", "", ", readOnly: true"));

@@ -111,7 +111,7 @@ fn revisions(text: &mut Description, history: &History, now: Timestamp) {
     let line = |entry: &HistoryEntry| {
         let subject = entry.commit.as_ref().map(|commit| format!(": {}", commit.subject)).unwrap_or_default();
         let state = if entry.in_force { "in force" } else { entry.state.word() };
-        let revision = crate::get::short_revision(&entry.revision.0);
+        let revision = podstead_api::short_revision(&entry.revision.0);
         format!("{} {revision} {} ago, {state}{subject}", entry.number, age_since(Some(entry.accepted_at), now))
     };
     let lines: Vec<String> = history.revisions.iter().take(REVISIONS).map(line).collect();

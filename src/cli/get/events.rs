@@ -1,20 +1,17 @@
 //! `podstead get events`.
 
 use super::OutputArgs;
-use crate::client::{Client, ClientError};
+use super::listed::{self, ListOptions};
+use crate::client::Client;
 use crate::object_type::{ObjectType, parse_object};
-use crate::output::{ObjectWriter, say_nothing_found};
-use crate::pods::{NamespaceArgs, ServedList, collection, find, name_of, namespace_of};
-use crate::table::{Cell, Style, Table};
-use crate::watch::{WatchEvent, watch};
+use crate::pods::{NamespaceArgs, find, name_of, namespace_of};
+use crate::table::{Cell, Style};
 use crate::workloads;
 use anyhow::bail;
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use podstead_api::show::{age_since, human_duration};
-use serde_json::Value;
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Arguments.
@@ -48,34 +45,14 @@ pub(super) async fn run(args: &EventsArgs, client: &Client, color: bool) -> anyh
     }
     fields.extend(args.r#type.iter().map(|kind| format!("type={kind}")));
     fields.extend(args.field_selector.clone());
-    let target = || collection("events", namespace.as_deref()).with("fieldSelector", &fields.join(","));
-    let list: ServedList = client.get(target()).await?;
-    let mut items = list.items;
-    // The newest last, where a terminal shows it.
-    items.sort_by_cached_key(last_seen);
-    args.output.sort(&mut items, |event| event)?;
-    let mut headings = vec!["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"];
-    if args.namespace.all_namespaces {
-        headings.insert(0, "NAMESPACE");
-    }
-    let table = Table::new(headings, color);
-    let table = if args.output.no_headers { table.without_headings() } else { table };
-    let mut printer = Printer { args, table, writer: args.output.writer() };
-    printer.print(&items, false)?;
-    if args.watch {
-        let mut events = watch(client, target(), &list.metadata.resource_version).await?;
-        loop {
-            match events.next().await? {
-                WatchEvent::Changed(object) => printer.print(&[object], true)?,
-                // It is only forgotten.
-                WatchEvent::Deleted(_) => {}
-            }
-        }
-    }
-    if items.is_empty() {
-        say_nothing_found(namespace.as_deref())?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let options = ListOptions {
+        namespace: NamespaceArgs { namespace, ..args.namespace.clone() },
+        field_selector: Some(fields.join(",")).filter(|fields| !fields.is_empty()),
+        output: args.output.clone(),
+        watch: args.watch,
+        ..ListOptions::default()
+    };
+    listed::run_options(&options, ObjectType::Event, client, color).await
 }
 
 /// Kind, namespace and name of the object that is meant.
@@ -103,57 +80,13 @@ async fn involved(client: &Client, argument: &str, namespace: Option<&str>) -> a
         | ObjectType::EndpointSlice
         | ObjectType::NetworkPolicy
         | ObjectType::Namespace
-        | ObjectType::Node => {
+        | ObjectType::Node
+        | ObjectType::Event
+        | ObjectType::Source
+        | ObjectType::Image
+        | ObjectType::Pull => {
             bail!("there are no events of {}", object_type.qualified_plural())
         }
-    }
-}
-
-fn last_seen(event: &Value) -> Option<Timestamp> {
-    event["lastTimestamp"].as_str()?.parse().ok()
-}
-
-struct Printer<'a> {
-    args: &'a EventsArgs,
-    table: Table,
-    writer: ObjectWriter,
-}
-
-impl Printer<'_> {
-    fn print(&mut self, events: &[Value], single: bool) -> anyhow::Result<()> {
-        let mut out = io::stdout().lock();
-        if self.args.output.output.is_table() {
-            let now = Timestamp::now();
-            let typed = |value: &Value| serde_json::from_value::<Event>(value.clone());
-            let rows: Result<Vec<_>, _> = events.iter().map(|event| Ok(self.row(&typed(event)?, now))).collect();
-            let rows = rows.map_err(|source| ClientError::NotUnderstood { source })?;
-            if !rows.is_empty() {
-                self.table.write(&mut out, &rows)?;
-            }
-        } else {
-            self.writer.write(&mut out, "event", events, single)?;
-        }
-        Ok(out.flush()?)
-    }
-
-    fn row(&self, event: &Event, now: Timestamp) -> Vec<Cell> {
-        let object = &event.involved_object;
-        let kind = object.kind.as_deref().unwrap_or_default().to_lowercase();
-        let mut subject = format!("{kind}/{}", object.name.as_deref().unwrap_or_default());
-        if let (true, Some(part)) = (self.args.output.output.is_wide(), &object.field_path) {
-            subject = format!("{subject} {part}");
-        }
-        let mut cells = vec![
-            seen_column(event, now).into(),
-            type_cell(event),
-            event.reason.as_deref().unwrap_or_default().into(),
-            subject.into(),
-            event.message.as_deref().unwrap_or_default().into(),
-        ];
-        if self.args.namespace.all_namespaces {
-            cells.insert(0, event.metadata.namespace.as_deref().unwrap_or_default().into());
-        }
-        cells
     }
 }
 

@@ -1,11 +1,13 @@
 //! `podstead get deployments` and so on, `podstead get deploy,rs`, `podstead get deploy/web`, `podstead get all`.
 
-use super::OutputArgs;
 use super::server_table::{Columns, Printer, ServedTable};
+use super::{OutputArgs, claims, images};
 use crate::client::{Client, Target};
+use crate::fold::{fold, terminal_width};
 use crate::object_type::{ObjectType, parse_object, parse_types};
 use crate::output::{ObjectWriter, OutputFormat, say_nothing_found};
 use crate::pods::{self, NamespaceArgs, ServedList};
+use crate::printable::printable;
 use crate::watch::{WatchEvent, watch};
 use crate::workloads::{FindWorkloadError, metadata, nearest};
 use anyhow::bail;
@@ -15,29 +17,42 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Options of listing.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct ListOptions {
     #[command(flatten)]
-    namespace: NamespaceArgs,
+    pub(super) namespace: NamespaceArgs,
     /// Only objects with these labels, e.g. app=web,tier!=cache
     #[arg(short = 'l', long, value_name = "LABELS")]
-    selector: Option<String>,
+    pub(super) selector: Option<String>,
     /// Only objects with these fields, e.g. metadata.name=web
     #[arg(long, value_name = "FIELDS")]
-    field_selector: Option<String>,
+    pub(super) field_selector: Option<String>,
     /// Add a column with the labels
     #[arg(long)]
-    show_labels: bool,
+    pub(super) show_labels: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+    /// After listing, watch for changes; for one type
+    #[arg(short, long)]
+    pub(super) watch: bool,
+}
+
+/// Arguments of a subcommand for one type whose objects are in no namespace and have no labels.
+#[derive(Debug, Args)]
+pub(crate) struct HostArgs {
+    /// Only the objects with these names
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
     #[command(flatten)]
     output: OutputArgs,
-    /// After listing, watch for changes; for one type
+    /// After listing, watch for changes
     #[arg(short, long)]
     watch: bool,
 }
 
 /// Arguments of a subcommand for one type.
 #[derive(Debug, Args)]
-pub(super) struct TypeArgs {
+pub(crate) struct TypeArgs {
     /// Only the objects with these names
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -123,8 +138,29 @@ pub(super) async fn run_objects(args: &ObjectsArgs, client: &Client, color: bool
     }
 }
 
+/// Objects of one type, all of them.
+pub(super) async fn run_options(
+    options: &ListOptions,
+    object_type: ObjectType,
+    client: &Client,
+    color: bool,
+) -> anyhow::Result<ExitCode> {
+    run(options, &[Asked { object_type, names: Vec::new() }], client, color).await
+}
+
+/// `podstead get sources`.
+pub(crate) async fn run_host_type(
+    args: &HostArgs,
+    object_type: ObjectType,
+    client: &Client,
+    color: bool,
+) -> anyhow::Result<ExitCode> {
+    let options = ListOptions { output: args.output.clone(), watch: args.watch, ..ListOptions::default() };
+    run(&options, &[Asked { object_type, names: args.names.clone() }], client, color).await
+}
+
 /// `podstead get deployments`.
-pub(super) async fn run_type(args: &TypeArgs, object_type: ObjectType, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run_type(args: &TypeArgs, object_type: ObjectType, client: &Client, color: bool) -> anyhow::Result<ExitCode> {
     run(&args.options, &[Asked { object_type, names: args.names.clone() }], client, color).await
 }
 
@@ -174,25 +210,30 @@ fn target(options: &ListOptions, asked: &Asked) -> Target {
     target.with_some("fieldSelector", options.field_selector.as_ref())
 }
 
+impl Asked {
+    /// Reports whether an object is one of those that are named, if any are.
+    fn has(&self, object: &Value) -> bool {
+        self.names.is_empty() || self.names.iter().any(|name| self.object_type.is_called(object, name))
+    }
+}
+
 /// Keeps the named objects; each name must mean one.
 fn keep<T>(
     items: &mut Vec<T>,
     asked: &Asked,
     namespace: Option<&str>,
-    name_of: impl Fn(&T) -> &str,
+    object: impl Fn(&T) -> &Value,
 ) -> Result<(), FindWorkloadError> {
-    if asked.names.is_empty() {
-        return Ok(());
-    }
-    if let Some(missing) = asked.names.iter().find(|name| !items.iter().any(|item| name_of(item) == *name)) {
+    let is_missing = |name: &&String| !items.iter().any(|item| asked.object_type.is_called(object(item), name));
+    if let Some(missing) = asked.names.iter().find(is_missing) {
         return Err(FindWorkloadError::NotFound {
             kind: asked.object_type.qualified_plural(),
             name: missing.clone(),
             namespace: namespace.map(str::to_owned),
-            suggestion: nearest(items.iter().map(&name_of), missing),
+            suggestion: nearest(items.iter().map(|item| metadata(object(item), "name")), missing),
         });
     }
-    items.retain(|item| asked.names.iter().any(|name| name == name_of(item)));
+    items.retain(|item| asked.has(object(item)));
     Ok(())
 }
 
@@ -216,48 +257,73 @@ async fn print_tables(options: &ListOptions, asked: &[Asked], client: &Client, c
     let NamespaceArgs { namespace, all_namespaces } = &options.namespace;
     let mut tables = Vec::new();
     for asked in asked {
-        // An order may be by any field.
-        let whole = options.output.is_sorted().then_some("Object");
-        let target = target(options, asked).with_some("includeObject", whole);
-        let mut table: ServedTable = client.get(target.in_columns()).await?;
-        let kept = keep(&mut table.rows, asked, namespace.as_deref(), |row| row.name());
-        explained(kept, asked, namespace.as_deref(), client).await?;
-        options.output.sort(&mut table.rows, |row| row.object())?;
-        tables.push((asked, table));
+        tables.push((asked, served(options, asked, client).await?));
     }
-    let namespaced = tables.iter().filter(|(asked, _)| asked.object_type.is_namespaced());
-    let is_elsewhere = namespaced.flat_map(|(_, table)| &table.rows).any(|row| row.namespace() != "default");
-    let columns = Columns {
-        wide: options.output.output.is_wide(),
-        with_namespace: *all_namespaces || namespace.is_none() && is_elsewhere,
-        prefix: None,
-        labels: options.show_labels,
-        headings: !options.output.no_headers,
-        color,
-    };
     if tables.iter().all(|(_, table)| table.rows.is_empty()) && !options.watch {
         say_nothing_found(namespace.as_deref())?;
         return Ok(());
     }
+    let namespaced = tables.iter().filter(|(asked, _)| asked.object_type.is_namespaced());
+    // Names of events say nothing of a namespace.
+    let is_elsewhere = namespaced
+        .filter(|(asked, _)| asked.object_type != ObjectType::Event)
+        .flat_map(|(_, table)| &table.rows)
+        .any(|row| row.namespace() != "default");
+    let with_namespace = *all_namespaces || namespace.is_none() && is_elsewhere;
     let mut is_first = true;
     for (asked, table) in &tables {
-        let prefix = (tables.len() > 1).then(|| asked.object_type.qualified_singular());
-        let with_namespace = columns.with_namespace && asked.object_type.is_namespaced();
-        let mut printer = Printer::new(table, Columns { prefix, with_namespace, ..columns.clone() });
+        let columns = Columns {
+            object_type: asked.object_type,
+            wide: options.output.output.is_wide(),
+            with_namespace: with_namespace && asked.object_type.is_namespaced(),
+            prefix: (tables.len() > 1).then(|| asked.object_type.qualified_singular()),
+            labels: options.show_labels,
+            headings: !options.output.no_headers,
+            color,
+        };
+        let mut printer = Printer::new(table, columns);
         if !table.rows.is_empty() {
             let mut out = io::stdout().lock();
             if !is_first {
                 writeln!(out)?;
             }
             is_first = false;
-            printer.print(&mut out, &table.rows)?;
-            out.flush()?;
+            print(&mut out, &mut printer, table, asked.object_type)?;
+        }
+        if asked.object_type == ObjectType::Image && asked.names.is_empty() {
+            // Beside the table, for whoever counts its lines. A closed stderr is not an error.
+            writeln!(io::stderr(), "{}", images::total(client).await?).ok();
         }
         if options.watch {
             follow_table(options, asked, table, &mut printer, client).await?;
         }
     }
     Ok(())
+}
+
+/// Objects in columns, in the order in which they are shown.
+async fn served(options: &ListOptions, asked: &Asked, client: &Client) -> anyhow::Result<ServedTable> {
+    let namespace = options.namespace.namespace.as_deref();
+    // An order may be by any field.
+    let whole = options.output.is_sorted() || asked.object_type.needs_objects();
+    let target = target(options, asked).with_some("includeObject", whole.then_some("Object"));
+    let mut table: ServedTable = client.get(target.in_columns()).await?;
+    let kept = keep(&mut table.rows, asked, namespace, |row| row.object());
+    explained(kept, asked, namespace, client).await?;
+    if asked.object_type == ObjectType::PersistentVolumeClaim {
+        claims::add_sizes(&mut table, client, namespace).await?;
+    }
+    asked.object_type.sort(&mut table.rows, |row| row.object());
+    options.output.sort(&mut table.rows, |row| row.object())?;
+    Ok(table)
+}
+
+fn print(out: &mut impl Write, printer: &mut Printer, table: &ServedTable, object_type: ObjectType) -> io::Result<()> {
+    printer.print(out, table)?;
+    for below in table.rows.iter().filter_map(|row| object_type.below(row.object())) {
+        out.write_all(fold(&format!("\n{}\n", printable(&below)), terminal_width()).as_bytes())?;
+    }
+    out.flush()
 }
 
 /// Prints changes. Never ends but with an error.
@@ -268,15 +334,16 @@ async fn follow_table(
     printer: &mut Printer,
     client: &Client,
 ) -> anyhow::Result<()> {
-    let mut events = watch(client, target(options, asked).in_columns(), &table.metadata.resource_version).await?;
+    let whole = asked.object_type.needs_objects().then_some("Object");
+    let target = target(options, asked).with_some("includeObject", whole).in_columns();
+    let mut events = watch(client, target, &table.metadata.resource_version).await?;
     loop {
         match events.next().await? {
+            WatchEvent::Deleted(_) if !asked.object_type.shows_deletions() => {}
             WatchEvent::Changed(object) | WatchEvent::Deleted(object) => {
                 let mut table = ServedTable::parse(object)?;
-                table.rows.retain(|row| asked.names.is_empty() || asked.names.iter().any(|name| name == row.name()));
-                let mut out = io::stdout().lock();
-                printer.print(&mut out, &table.rows)?;
-                out.flush()?;
+                table.rows.retain(|row| asked.has(row.object()));
+                print(&mut io::stdout().lock(), printer, &table, asked.object_type)?;
             }
         }
     }
@@ -291,8 +358,12 @@ async fn print_objects(options: &ListOptions, asked: &[Asked], client: &Client) 
     let mut version = String::new();
     for asked in asked {
         let mut list: ServedList = client.get(target(options, asked)).await?;
-        let kept = keep(&mut list.items, asked, namespace, |item| metadata(item, "name"));
+        let kept = keep(&mut list.items, asked, namespace, |item| item);
         explained(kept, asked, namespace, client).await?;
+        if asked.object_type == ObjectType::PersistentVolumeClaim {
+            claims::note_sizes(&mut list.items, client, namespace).await?;
+        }
+        asked.object_type.sort(&mut list.items, |item| item);
         options.output.sort(&mut list.items, |item| item)?;
         version = list.metadata.resource_version;
         all.push((asked.object_type, list.items));
@@ -300,17 +371,14 @@ async fn print_objects(options: &ListOptions, asked: &[Asked], client: &Client) 
     let is_empty = all.iter().all(|(_, items)| items.is_empty());
     write_all(format, &mut writer, &all, is_single)?;
     if let ([asked], true) = (asked, options.watch) {
-        let word = asked.object_type.qualified_singular();
         let mut events = watch(client, target(options, asked), &version).await?;
         loop {
             match events.next().await? {
-                WatchEvent::Changed(object) | WatchEvent::Deleted(object) => {
-                    if asked.names.is_empty() || asked.names.iter().any(|name| name == metadata(&object, "name")) {
-                        let mut out = io::stdout().lock();
-                        writer.write(&mut out, &word, &[object], true)?;
-                        out.flush()?;
-                    }
+                WatchEvent::Deleted(_) if !asked.object_type.shows_deletions() => {}
+                WatchEvent::Changed(object) | WatchEvent::Deleted(object) if asked.has(&object) => {
+                    write_all(format, &mut writer, &[(asked.object_type, vec![object])], true)?;
                 }
+                WatchEvent::Changed(_) | WatchEvent::Deleted(_) => {}
             }
         }
     }
@@ -329,8 +397,8 @@ fn write_all(
     let mut out = io::stdout().lock();
     match format {
         OutputFormat::Name => {
-            for (object_type, items) in all {
-                writer.write(&mut out, &object_type.qualified_singular(), items, false)?;
+            for word in all.iter().flat_map(|(object_type, items)| items.iter().flat_map(|item| object_type.words(item))) {
+                writeln!(out, "{}", printable(&word))?;
             }
         }
         OutputFormat::Structured(_) => {

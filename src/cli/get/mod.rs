@@ -3,24 +3,20 @@
 mod claims;
 mod events;
 mod images;
+mod kinds;
 mod listed;
 mod output_args;
-mod pods;
-mod rows;
 mod server_table;
 mod sort;
-mod sources;
 
-pub(super) use claims::{ClaimsArgs, ServedClaim, ask as ask_claims, run as list_claims};
+pub(super) use claims::{ServedClaim, ask as ask_claims};
 pub(super) use events::{seen_column, type_cell};
-pub(super) use images::{ImagesArgs, run as list_images};
-pub(super) use pods::style_of;
-pub(super) use sources::short_revision;
+pub(super) use kinds::style_of;
+pub(super) use listed::{HostArgs, TypeArgs, run_host_type as list_of_host, run_type as list};
 
 use super::Context;
 use super::object_type::ObjectType;
 use clap::{Args, Subcommand};
-use listed::TypeArgs;
 pub(super) use output_args::OutputArgs;
 use podstead_workload::object::WorkloadKind;
 use std::process::ExitCode;
@@ -39,7 +35,7 @@ pub(super) struct GetArgs {
 enum Kind {
     /// Pods of this host
     #[command(visible_aliases = ["pod", "po"])]
-    Pods(pods::PodsArgs),
+    Pods(TypeArgs),
     /// Pods, Services and workloads
     All(listed::ListOptions),
     /// Deployments
@@ -68,7 +64,7 @@ enum Kind {
     Events(events::EventsArgs),
     /// Sources of manifests and their status
     #[command(visible_alias = "source")]
-    Sources(sources::SourcesArgs),
+    Sources(HostArgs),
     /// ConfigMaps of this host
     #[command(name = "configmaps", visible_aliases = ["configmap", "cm"])]
     ConfigMaps(TypeArgs),
@@ -77,7 +73,7 @@ enum Kind {
     Secrets(TypeArgs),
     /// PersistentVolumeClaims, including released ones with data on disk
     #[command(name = "persistentvolumeclaims", visible_aliases = ["persistentvolumeclaim", "pvc"])]
-    PersistentVolumeClaims(claims::ClaimsArgs),
+    PersistentVolumeClaims(TypeArgs),
     /// Services of this host
     #[command(name = "services", visible_aliases = ["service", "svc"])]
     Services(TypeArgs),
@@ -95,7 +91,10 @@ enum Kind {
     Nodes(TypeArgs),
     /// Images on this host
     #[command(visible_alias = "image")]
-    Images(images::ImagesArgs),
+    Images(HostArgs),
+    /// Pulls under way
+    #[command(visible_alias = "pull")]
+    Pulls(HostArgs),
 }
 
 pub(super) fn run(args: &GetArgs, context: &Context) -> anyhow::Result<ExitCode> {
@@ -103,6 +102,7 @@ pub(super) fn run(args: &GetArgs, context: &Context) -> anyhow::Result<ExitCode>
     let color = context.color();
     context.block_on(async {
         let typed = async |args, object_type| listed::run_type(args, object_type, &client, color).await;
+        let of_host = async |args, object_type| listed::run_host_type(args, object_type, &client, color).await;
         let workloads = async |args, kind| typed(args, ObjectType::Workload(kind)).await;
         match &args.kind {
             None => listed::run_objects(&args.objects, &client, color).await,
@@ -114,18 +114,19 @@ pub(super) fn run(args: &GetArgs, context: &Context) -> anyhow::Result<ExitCode>
             Some(Kind::Jobs(args)) => workloads(args, WorkloadKind::Job).await,
             Some(Kind::CronJobs(args)) => workloads(args, WorkloadKind::CronJob).await,
             Some(Kind::ReplicationControllers(args)) => workloads(args, WorkloadKind::ReplicationController).await,
-            Some(Kind::Pods(args)) => pods::run(args, &client, color).await,
+            Some(Kind::Pods(args)) => typed(args, ObjectType::Pod).await,
             Some(Kind::Events(args)) => events::run(args, &client, color).await,
-            Some(Kind::Sources(args)) => sources::run(args, &client, color).await,
+            Some(Kind::Sources(args)) => of_host(args, ObjectType::Source).await,
             Some(Kind::ConfigMaps(args)) => typed(args, ObjectType::ConfigMap).await,
             Some(Kind::Secrets(args)) => typed(args, ObjectType::Secret).await,
-            Some(Kind::PersistentVolumeClaims(args)) => claims::run(args, &client, color).await,
+            Some(Kind::PersistentVolumeClaims(args)) => typed(args, ObjectType::PersistentVolumeClaim).await,
             Some(Kind::Services(args)) => typed(args, ObjectType::Service).await,
             Some(Kind::NetworkPolicies(args)) => typed(args, ObjectType::NetworkPolicy).await,
             Some(Kind::EndpointSlices(args)) => typed(args, ObjectType::EndpointSlice).await,
             Some(Kind::Namespaces(args)) => typed(args, ObjectType::Namespace).await,
             Some(Kind::Nodes(args)) => typed(args, ObjectType::Node).await,
-            Some(Kind::Images(args)) => images::run(args, &client, color).await,
+            Some(Kind::Images(args)) => of_host(args, ObjectType::Image).await,
+            Some(Kind::Pulls(args)) => of_host(args, ObjectType::Pull).await,
         }
     })
 }

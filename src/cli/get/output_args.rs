@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::Value;
 
 /// `-o`.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(in super::super) struct OutputArgs {
     /// Output format
     #[arg(short, long, default_value = "table")]

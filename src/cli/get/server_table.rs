@@ -1,7 +1,7 @@
 //! Tables in the columns that the daemon sends, as kubectl prints them.
 
-use super::pods::labels_column;
 use crate::client::ClientError;
+use crate::object_type::ObjectType;
 use crate::table::{Cell, Table};
 use serde::Deserialize;
 use serde_json::Value;
@@ -42,6 +42,21 @@ impl ServedTable {
     pub(super) fn parse(value: Value) -> Result<Self, ClientError> {
         serde_json::from_value(value).map_err(|source| ClientError::NotUnderstood { source })
     }
+
+    /// Adds a column behind another one.
+    pub(super) fn insert(&mut self, name: &str, behind: &str, text: impl Fn(&ServedRow) -> String) {
+        let Some(position) = self.column_definitions.iter().position(|column| column.name == behind) else { return };
+        self.column_definitions.insert(position + 1, ServedColumn { name: name.to_owned(), priority: 0 });
+        for row in &mut self.rows {
+            let text = Value::String(text(row));
+            row.cells.insert((position + 1).min(row.cells.len()), text);
+        }
+    }
+
+    /// Places of columns in the cells of a row; `None` for a column that this table does not have.
+    fn places(&self, names: &[String]) -> Vec<Option<usize>> {
+        names.iter().map(|name| self.column_definitions.iter().position(|column| column.name == *name)).collect()
+    }
 }
 
 impl ServedRow {
@@ -63,13 +78,25 @@ impl ServedRow {
     fn labels(&self) -> String {
         let labels: BTreeMap<String, String> =
             serde_json::from_value(self.object["metadata"]["labels"].clone()).unwrap_or_default();
-        labels_column(labels.iter())
+        let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        if labels.is_empty() { "<none>".to_owned() } else { labels.join(",") }
+    }
+
+    fn text(&self, place: Option<usize>) -> String {
+        match place.map(|place| self.cells.get(place)) {
+            Some(Some(Value::String(text))) => text.clone(),
+            Some(Some(Value::Null) | None) => String::new(),
+            Some(Some(other)) => other.to_string(),
+            None => "<unknown>".to_owned(),
+        }
     }
 }
 
 /// Columns to print, and their form.
 #[derive(Clone, Debug)]
 pub(super) struct Columns {
+    /// Type of the objects, for colours.
+    pub(super) object_type: ObjectType,
     /// With the columns of `-o wide`.
     pub(super) wide: bool,
     /// With a column NAMESPACE.
@@ -88,41 +115,44 @@ pub(super) struct Columns {
 #[derive(Debug)]
 pub(super) struct Printer {
     columns: Columns,
-    shown: Vec<usize>,
+    /// Names of the columns of the daemon that are shown.
+    shown: Vec<String>,
     table: Table,
 }
 
 impl Printer {
     /// For tables with the columns of `served`.
     pub(super) fn new(served: &ServedTable, columns: Columns) -> Self {
-        let all = served.column_definitions.iter().enumerate();
-        let shown: Vec<usize> = all.filter(|(_, column)| columns.wide || column.priority == 0).map(|(index, _)| index).collect();
+        let shown = served.column_definitions.iter().filter(|column| columns.wide || column.priority == 0);
+        let shown: Vec<String> = shown.map(|column| column.name.clone()).collect();
         let namespace = columns.with_namespace.then(|| "NAMESPACE".to_owned());
-        let headings = shown.iter().map(|index| served.column_definitions[*index].name.to_uppercase());
+        let headings = shown.iter().map(|name| name.to_uppercase());
         let labels = columns.labels.then(|| "LABELS".to_owned());
         let table = Table::new(namespace.into_iter().chain(headings).chain(labels).collect(), columns.color);
         let table = if columns.headings { table } else { table.without_headings() };
         Self { columns, shown, table }
     }
 
-    /// Prints rows.
-    pub(super) fn print(&mut self, out: &mut impl Write, rows: &[ServedRow]) -> io::Result<()> {
-        let rows: Vec<Vec<Cell>> = rows.iter().map(|row| self.row(row)).collect();
+    /// Prints the rows of a table, in the columns of the first one.
+    pub(super) fn print(&mut self, out: &mut impl Write, served: &ServedTable) -> io::Result<()> {
+        if served.rows.is_empty() {
+            return Ok(());
+        }
+        let places = served.places(&self.shown);
+        let rows: Vec<Vec<Cell>> = served.rows.iter().map(|row| self.row(row, &places)).collect();
         self.table.write(out, &rows)
     }
 
-    fn row(&self, row: &ServedRow) -> Vec<Cell> {
+    fn row(&self, row: &ServedRow, places: &[Option<usize>]) -> Vec<Cell> {
         let namespace = self.columns.with_namespace.then(|| row.namespace().into());
-        let cells = self.shown.iter().enumerate().map(|(position, index)| {
-            let text = match row.cells.get(*index) {
-                Some(Value::String(text)) => text.clone(),
-                Some(Value::Null) | None => String::new(),
-                Some(other) => other.to_string(),
-            };
+        let texts: Vec<(String, String)> =
+            self.shown.iter().zip(places).map(|(name, place)| (name.to_uppercase(), row.text(*place))).collect();
+        let below = |heading: &str| texts.iter().find(|(other, _)| other == heading).map_or("", |(_, text)| text.as_str());
+        let cells = texts.iter().map(|(heading, text)| {
+            let style = self.columns.object_type.style(heading, text, below);
             match &self.columns.prefix {
-                // The first column is the name.
-                Some(prefix) if position == 0 => format!("{prefix}/{text}").into(),
-                Some(_) | None => text.into(),
+                Some(prefix) if heading == "NAME" => Cell::styled(format!("{prefix}/{text}"), style),
+                Some(_) | None => Cell::styled(text, style),
             }
         });
         let labels = self.columns.labels.then(|| row.labels().into());
@@ -147,13 +177,15 @@ mod tests {
         }));
         let served = served.unwrap();
         let mut out = Vec::new();
-        Printer::new(&served, columns).print(&mut out, &served.rows).unwrap();
+        Printer::new(&served, columns).print(&mut out, &served).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn columns_are_chosen_as_kubectl_does() {
-        let plain = Columns { wide: false, with_namespace: false, prefix: None, labels: false, headings: true, color: false };
+        let object_type = ObjectType::Pod;
+        let plain =
+            Columns { object_type, wide: false, with_namespace: false, prefix: None, labels: false, headings: true, color: false };
         assert_eq!(printed(plain.clone()), "NAME   UP-TO-DATE\nweb    3\n");
         let labels = Columns { labels: true, ..plain.clone() };
         assert_eq!(printed(labels), "NAME   UP-TO-DATE   LABELS\nweb    3            app=web,tier=a\n");
@@ -161,5 +193,28 @@ mod tests {
         let expected = "NAMESPACE   NAME                  UP-TO-DATE   IMAGES\n\
                         shop        deployment.apps/web   3            nginx [2J\n";
         assert_eq!(printed(all), expected);
+    }
+
+    #[test]
+    fn later_tables_are_printed_in_the_columns_of_the_first() {
+        let table = |names: &[&str], cells: Value| {
+            let columns: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+            ServedTable::parse(json!({"columnDefinitions": columns, "rows": [{"cells": cells}]})).unwrap()
+        };
+        let mut first = table(&["Name", "Capacity", "Age"], json!(["data", "1Gi", "5d"]));
+        first.insert("Used", "Capacity", |_| "12.0KiB".to_owned());
+        let object_type = ObjectType::PersistentVolumeClaim;
+        let columns =
+            Columns { object_type, wide: false, with_namespace: false, prefix: None, labels: false, headings: true, color: false };
+        let mut out = Vec::new();
+        let mut printer = Printer::new(&first, columns);
+        printer.print(&mut out, &first).unwrap();
+        printer.print(&mut out, &table(&["Name", "Age", "Capacity"], json!(["logs", "1d", "2Gi"]))).unwrap();
+        let expected = "NAME   CAPACITY   USED        AGE
+                        data   1Gi        12.0KiB     5d
+                        logs   2Gi        <unknown>   1d
+";
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.split_whitespace().collect::<Vec<_>>(), expected.split_whitespace().collect::<Vec<_>>());
     }
 }

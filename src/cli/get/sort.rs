@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 pub(super) struct SortKey(Columns);
 
 /// `--sort-by`.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct SortArgs {
     /// Sort by this field, e.g. .metadata.creationTimestamp
     #[arg(long, value_name = "JSONPATH", value_parser = parse_key)]

@@ -1,9 +1,9 @@
 //! `podstead image`.
 
 mod progress;
-mod pulls;
 
 use super::client::{Client, OWN, Target};
+use super::object_type::ObjectType;
 use super::{Context, get};
 use clap::{Args, Subcommand};
 use podstead_api::show::human_size;
@@ -25,7 +25,7 @@ pub(super) struct ImageArgs {
 enum ImageCommand {
     /// List images
     #[command(visible_alias = "list")]
-    Ls(get::ImagesArgs),
+    Ls(get::HostArgs),
     /// Import an OCI layout or a docker archive
     Import {
         /// Path of the archive; the daemon must be able to read it
@@ -42,7 +42,7 @@ enum ImageCommand {
     ///
     /// FROM are the hosts that deliver layers: the registry or its mirrors. WAITING is the reason why nothing comes. With -o json or yaml, each layer
     /// has its bytes, also those found from an interrupted download and those that came a second time.
-    Pulls(pulls::PullsArgs),
+    Pulls(get::HostArgs),
     /// Remove images that nothing needs
     ///
     /// Images of pods, of the revisions in force and of those that can be restored, preloaded and pinned images stay.
@@ -83,8 +83,8 @@ pub(super) fn run(args: &ImageArgs, context: &Context) -> anyhow::Result<ExitCod
     let client = context.client()?;
     context.block_on(async {
         match &args.command {
-            ImageCommand::Ls(args) => return get::list_images(args, &client, context.color()).await,
-            ImageCommand::Pulls(args) => return pulls::run(args, &client, context.color()).await,
+            ImageCommand::Ls(args) => return get::list_of_host(args, ObjectType::Image, &client, context.color()).await,
+            ImageCommand::Pulls(args) => return get::list_of_host(args, ObjectType::Pull, &client, context.color()).await,
             ImageCommand::Import { paths } => {
                 for path in paths {
                     import(&client, path).await?;

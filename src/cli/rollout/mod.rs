@@ -84,7 +84,11 @@ fn kind_of(object_type: ObjectType) -> anyhow::Result<WorkloadKind> {
         | ObjectType::EndpointSlice
         | ObjectType::NetworkPolicy
         | ObjectType::Namespace
-        | ObjectType::Node => {
+        | ObjectType::Node
+        | ObjectType::Event
+        | ObjectType::Source
+        | ObjectType::Image
+        | ObjectType::Pull => {
             bail!("{} are not rolled out: name a Deployment, StatefulSet or DaemonSet", object_type.qualified_plural())
         }
     }

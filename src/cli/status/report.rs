@@ -2,13 +2,14 @@
 
 use super::upstream;
 use crate::doctor::finding::{Finding, Severity as HostSeverity};
-use crate::get::{short_revision, style_of};
+use crate::get::style_of;
 use crate::pods::shown_name;
 use crate::printable::printable;
 use crate::table::Style;
 use crate::trouble::{Evidence, WorkloadTrouble, explain, explain_workloads, is_attempt_of_a_job, is_of_a_manifest, owner_of};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use podstead_api::short_revision;
 use podstead_api::show::{PodRow, age_since};
 use podstead_api::{DaemonObject, SourceObject, refused_objects};
 use podstead_pod::Severity;

@@ -4,7 +4,8 @@ mod archive;
 mod backup;
 
 use super::client::{Client, OWN, Target};
-use super::get::{ClaimsArgs, ServedClaim, ask_claims, list_claims};
+use super::get::{self, ServedClaim, TypeArgs, ask_claims};
+use super::object_type::ObjectType;
 use super::{Context, EXIT_FAILED};
 use anyhow::bail;
 use clap::{Args, Subcommand};
@@ -24,7 +25,7 @@ pub(super) struct VolumeArgs {
 enum VolumeCommand {
     /// List claims and the size of their data
     #[command(visible_alias = "list")]
-    Ls(ClaimsArgs),
+    Ls(TypeArgs),
     /// Write the data of a claim to an archive; the pods that use it are stopped meanwhile
     Export(backup::ExportArgs),
     /// Replace the data of a claim by that of an archive; the pods that use it are stopped meanwhile
@@ -51,7 +52,7 @@ pub(super) fn run(args: &VolumeArgs, context: &Context) -> anyhow::Result<ExitCo
     match &args.command {
         VolumeCommand::Ls(args) => {
             let client = context.client()?;
-            context.block_on(async { list_claims(args, &client, context.color()).await })
+            context.block_on(async { get::list(args, ObjectType::PersistentVolumeClaim, &client, context.color()).await })
         }
         VolumeCommand::Prune(args) => {
             let client = context.client()?;
