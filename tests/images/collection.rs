@@ -254,3 +254,35 @@ async fn power_cut_in_a_collection_leaves_whole_images() {
         assert_eq!((entries(&disk.root().join("layers")), files(&disk.root().join("staging"))), (layers, 0), "orphans are removed");
     }
 }
+
+/// F41.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn store_on_a_read_only_disk_gives_out_what_it_has() {
+    let test = TestStore::new();
+    let registry = Registry::start();
+    for name in ["a", "b"] {
+        registry.push(&random_image(&test, name, MIB), &format!("{name}:1"), &[]);
+    }
+    let (present, missing) = (registry.image("a:1"), registry.image("b:1"));
+    let disk = Disk::of_size(1 << 30);
+    let config = ImageStoreConfig { registries: vec![registry.config()], ..small_reserve() };
+    let (store, marks) = open(&disk.root(), &test, config.clone());
+    marks.set(&[]);
+    store.ensure(&present, PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap();
+    disk.make_read_only();
+    let image = store.ensure(&present, PullPolicy::Always, &PullSecrets::none()).await.unwrap();
+    assert!(image.layers[0].join("content").is_file());
+    for _ in 0..2 {
+        let error = store.ensure(&missing, PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap_err().to_string();
+        assert!(error.contains("Read-only file system"), "{error}");
+    }
+    let error = store.prune(true, false).await.unwrap_err().to_string();
+    assert!(error.contains("Read-only file system"), "{error}");
+    assert!(is_present(&store, &present).await, "what could not be removed is not forgotten");
+    drop((store, image));
+    // After a repair, all goes on.
+    disk.restart();
+    let (store, _) = open(&disk.root(), &test, config);
+    store.ensure(&missing, PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap();
+    assert!(is_present(&store, &present).await);
+}

@@ -1,6 +1,6 @@
 //! Credentials of this host, with Debian's docker-registry.
 
-use crate::real_registry::{Authority, Registry};
+use crate::real_registry::{Authority, Registry, Validity};
 use crate::support::TestStore;
 use podstead::{
     image::{ImageStore, ImageStoreConfig, RegistryConfig, RegistryDirectories},
@@ -24,7 +24,7 @@ struct Site {
 impl Site {
     fn new() -> Self {
         let test = TestStore::new();
-        let authority = Authority::new(false);
+        let authority = Authority::new(Validity::Now);
         let registry = Registry::secure(&authority);
         registry.push(&test.make_image("a.tar", "a:1", &[]), "team/a:1", &[]);
         std::fs::write(test.path("ca.pem"), &authority.ca).unwrap();

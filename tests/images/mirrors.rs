@@ -3,7 +3,7 @@
 use crate::fake_registry::{Door, FakeRegistry, Fault, PASSWORD, USER};
 use crate::proxy::{Act, Proxy};
 use crate::pulls::secrets;
-use crate::real_registry::{Authority, Registry};
+use crate::real_registry::{Authority, Registry, Validity};
 use crate::support::TestStore;
 use podstead::{
     container::ResolvedImage,
@@ -258,7 +258,7 @@ async fn cache_with_tls_and_password_serves() {
     let test = TestStore::new();
     let origin = Registry::start();
     origin.push(&test.make_image("a.tar", "a:1", &[]), "team/a:1", &[]);
-    let authority = Authority::new(false);
+    let authority = Authority::new(Validity::Now);
     let cache = Registry::cache(&authority, &origin);
     std::fs::write(test.path("ca.pem"), &authority.ca).unwrap();
     let auth = format!(r#"{{"auths":{{"{}":{{"auth":"{RIGHT}"}}}}}}"#, cache.host);
@@ -282,7 +282,7 @@ async fn client_certificate_opens_a_mirror() {
     let test = TestStore::new();
     let origin = Registry::start();
     origin.push(&test.make_image("a.tar", "a:1", &[]), "team/a:1", &[]);
-    let authority = Authority::new(false);
+    let authority = Authority::new(Validity::Now);
     let cache = Registry::mutual_cache(&authority, &origin);
     std::fs::write(test.path("ca.pem"), &authority.ca).unwrap();
     std::fs::write(test.path("client.pem"), &authority.client).unwrap();

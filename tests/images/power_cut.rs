@@ -65,6 +65,11 @@ impl Disk {
         unsafe { ext4_shutdown(std::os::fd::AsRawFd::as_raw_fd(&root), &NO_LOG_FLUSH) }.unwrap();
     }
 
+    /// The kernel makes it read-only, as after an error of the disk.
+    pub(crate) fn make_read_only(&self) {
+        run(Command::new("mount").args(["-o", "remount,abort,errors=remount-ro"]).arg(self.mount_point()));
+    }
+
     /// It comes back. Waits for threads of the store that was dropped: they block on the disk, and have files open until they fail.
     pub(crate) fn restart(&self) {
         let deadline = Instant::now() + Duration::from_secs(60);

@@ -1,5 +1,6 @@
 //! The preload directory.
 
+use crate::collection::{Marks, small_reserve};
 use crate::support::{TestStore, eventually, references};
 use podstead::telemetry::events::EventType;
 use podstead::{
@@ -19,7 +20,11 @@ struct Preloaded {
 
 impl Preloaded {
     fn start(test: TestStore) -> Self {
-        let config = ImageStoreConfig { preload: Some(test.path("preload")), ..Default::default() };
+        Self::start_with(test, ImageStoreConfig::default())
+    }
+
+    fn start_with(test: TestStore, config: ImageStoreConfig) -> Self {
+        let config = ImageStoreConfig { preload: Some(test.path("preload")), ..config };
         let store = test.open_with(config);
         let task = tokio::spawn(store.run_preload());
         Self { test, store, task }
@@ -96,5 +101,29 @@ async fn a_directory_that_is_not_there_is_made() {
     running.store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap_err();
     running.test.make_image("preload/a.tar", "localhost/a:1", &[]);
     eventually("the archive", || async { references(&running.store).await == ["localhost/a:1"] }).await;
+    running.stop().await;
+}
+
+/// F36.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn image_of_a_removed_archive_is_an_ordinary_one() {
+    let test = TestStore::new();
+    fs::create_dir(test.path("preload")).unwrap();
+    let archive = test.make_image("preload/a.tar", "localhost/a:1", &[]);
+    let running = Preloaded::start_with(test, small_reserve());
+    let marks = Arc::new(Marks::default());
+    marks.set(&[]);
+    running.store.set_roots(marks);
+    running.store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
+    let kept = async || -> Vec<String> {
+        let report = running.store.prune(true, true).await.unwrap();
+        report.images.into_iter().filter_map(|image| image.kept).collect()
+    };
+    assert_eq!(kept().await, ["preloaded from a.tar"]);
+    fs::remove_file(archive).unwrap();
+    eventually("the removal to be seen", async || kept().await.is_empty()).await;
+    assert_eq!(references(&running.store).await, ["localhost/a:1"], "it stays as long as there is space");
+    running.store.prune(true, false).await.unwrap();
+    assert_eq!((references(&running.store).await.len(), running.test.layers()), (0, 0));
     running.stop().await;
 }

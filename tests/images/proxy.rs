@@ -20,12 +20,16 @@ pub(crate) enum Act {
     Header(&'static str, Option<String>),
     /// A status of the proxy's own, with these headers.
     Status(u16, String),
+    /// A document of the proxy's own.
+    Document(String),
 }
 
 /// A request that came.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) path: String,
+    /// Value of `Authorization`; empty without one.
+    pub(crate) authorization: String,
     pub(crate) offset: u64,
     /// Of the requests for this path, from 0 on.
     pub(crate) number: usize,
@@ -116,13 +120,18 @@ async fn connection(mut client: TcpStream, shared: &Shared) -> std::io::Result<(
     let request = {
         let mut seen = shared.seen.lock().unwrap();
         let number = seen.iter().filter(|request| request.path == path).count();
-        let request = Request { path: path.clone(), offset, number };
+        let authorization = header(&head, "authorization").unwrap_or_default().to_owned();
+        let request = Request { path: path.clone(), authorization, offset, number };
         seen.push(request.clone());
         request
     };
     let act = (shared.script)(&request);
     if let Act::Status(status, headers) = &act {
         let answer = format!("HTTP/1.1 {status} X\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n");
+        return client.write_all(answer.as_bytes()).await;
+    }
+    if let Act::Document(text) = &act {
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
         return client.write_all(answer.as_bytes()).await;
     }
     if matches!(act, Act::IgnoreRange(_)) {
@@ -139,7 +148,7 @@ async fn connection(mut client: TcpStream, shared: &Shared) -> std::io::Result<(
     client.write_all((answer + "\r\n").as_bytes()).await?;
     let mut left = match act {
         Act::Cut(bytes) | Act::IgnoreRange(bytes) => bytes,
-        Act::Pass | Act::Drip(_) | Act::Header(..) | Act::Status(..) => u64::MAX,
+        Act::Pass | Act::Drip(_) | Act::Header(..) | Act::Status(..) | Act::Document(_) => u64::MAX,
     };
     let mut buffer = vec![0; 64 << 10];
     while left > 0 {

@@ -32,6 +32,16 @@ pub(crate) struct Authority {
     pub(crate) client: String,
 }
 
+/// When a certificate is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Validity {
+    Now,
+    /// Not any more.
+    Past,
+    /// Not yet: as on a host whose clock says 1970.
+    Future,
+}
+
 /// Those whom a registry lets in.
 enum Door<'a> {
     Everybody,
@@ -42,7 +52,7 @@ enum Door<'a> {
 }
 
 impl Authority {
-    pub(crate) fn new(expired: bool) -> Self {
+    pub(crate) fn new(validity: Validity) -> Self {
         let ca_key = rcgen::KeyPair::generate().unwrap();
         let mut ca = rcgen::CertificateParams::new(Vec::new()).unwrap();
         ca.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -50,8 +60,10 @@ impl Authority {
         let issuer = rcgen::Issuer::new(ca, ca_key);
         let key = rcgen::KeyPair::generate().unwrap();
         let mut leaf = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-        if expired {
-            leaf.not_after = rcgen::date_time_ymd(2020, 1, 1);
+        match validity {
+            Validity::Now => {}
+            Validity::Past => leaf.not_after = rcgen::date_time_ymd(2020, 1, 1),
+            Validity::Future => leaf.not_before = rcgen::date_time_ymd(4000, 1, 1),
         }
         let certificate = leaf.signed_by(&key, &issuer).unwrap().pem();
         let client_key = rcgen::KeyPair::generate().unwrap();
@@ -265,7 +277,7 @@ async fn of_an_index_the_variant_for_this_host_is_pulled() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn https_with_a_private_authority_and_a_password() {
     let test = TestStore::new();
-    let authority = Authority::new(false);
+    let authority = Authority::new(Validity::Now);
     let registry = Registry::secure(&authority);
     registry.push(&test.make_image("a.tar", "a:1", &[]), "a:1", &[]);
     let written = |name: &str, content: &str| -> PathBuf {
@@ -297,10 +309,28 @@ async fn https_with_a_private_authority_and_a_password() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_expired_certificate_is_named_so() {
     let test = TestStore::new();
-    let authority = Authority::new(true);
+    let authority = Authority::new(Validity::Past);
     let registry = Registry::secure(&authority);
     std::fs::write(test.path("ca.pem"), &authority.ca).unwrap();
     let store = test.open_with(store_config(RegistryConfig { ca_file: Some(test.path("ca.pem")), ..registry.config() }));
     let error = store.ensure(&registry.image("a:1"), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap_err().to_string();
     assert!(error.contains("has expired, or this host's clock is wrong"), "{error}");
+}
+
+/// F24.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clock_before_a_certificate_is_named_and_present_images_run() {
+    let test = TestStore::new();
+    let authority = Authority::new(Validity::Future);
+    let registry = Registry::secure(&authority);
+    std::fs::write(test.path("ca.pem"), &authority.ca).unwrap();
+    let (image, other) = (registry.image("a:1"), registry.image("b:1"));
+    let store = test.open_with(store_config(RegistryConfig { ca_file: Some(test.path("ca.pem")), ..registry.config() }));
+    store.import(test.make_image("a.tar", &image, &[])).await.unwrap();
+    // Asked, for the policy says so; and used as it is.
+    store.ensure(&image, PullPolicy::Always, &PullSecrets::none()).await.unwrap();
+    let events = test.events.all();
+    assert!(events.iter().any(|(_, reason, message)| reason == "RegistryUnreachable" && message.contains("clock")), "{events:?}");
+    let error = store.ensure(&other, PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap_err().to_string();
+    assert!(error.contains("is not valid yet (check this host's clock)"), "{error}");
 }

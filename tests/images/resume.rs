@@ -13,7 +13,8 @@ use podstead::{
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Bytes of the large layer's file, which does not compress.
@@ -300,4 +301,65 @@ async fn registry_that_asks_for_an_hour_is_left_alone() {
         assert!(error.contains("429 Too Many Requests") && error.contains("asked to wait 3"), "{error}");
     }
     assert_eq!(proxy.seen("/v2/").len(), 1, "it is closed");
+}
+
+/// F18: the first half comes with a token that the registry does not accept any more for the second one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn token_that_expires_in_a_layer_is_replaced() {
+    let bench = Bench::new();
+    let large = large(&bench).await;
+    let name = large.clone();
+    let valid = Arc::new(AtomicUsize::new(1));
+    let own = Arc::new(OnceLock::<String>::new());
+    let (now, realm) = (Arc::clone(&valid), Arc::clone(&own));
+    let proxy = bench
+        .proxy(move |request| {
+            let token = format!("token-{}", now.load(Ordering::SeqCst));
+            if request.path.starts_with("/token") {
+                return Act::Document(format!(r#"{{"token":"{token}","expires_in":300}}"#));
+            }
+            if request.authorization != format!("Bearer {token}") {
+                let challenge = format!(r#"Bearer realm="http://{}/token",service="test""#, realm.get().unwrap());
+                return Act::Status(401, format!("WWW-Authenticate: {challenge}\r\n"));
+            }
+            match is_large(request, &name) && request.offset == 0 {
+                true => {
+                    now.fetch_add(1, Ordering::SeqCst);
+                    Act::Cut(LARGE / 2)
+                }
+                false => Act::Pass,
+            }
+        })
+        .await;
+    own.set(proxy.host()).unwrap();
+    let store = bench.open(&proxy);
+    bench.assert_whole(&pull(&store, &proxy).await.unwrap());
+    let asked: Vec<(u64, bool)> =
+        proxy.seen(&large).iter().map(|request| (request.offset, request.authorization.ends_with("token-2"))).collect();
+    assert_eq!(asked.last(), Some(&(LARGE / 2, true)), "{asked:?}");
+    assert_eq!(asked.iter().filter(|(offset, _)| *offset == 0).count(), 1, "no byte came twice: {asked:?}");
+    assert_eq!(valid.load(Ordering::SeqCst), 2);
+}
+
+/// F18: the URL that the registry leads to is good for one connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signed_url_that_expires_is_asked_for_anew() {
+    let bench = Bench::new();
+    let large = large(&bench).await;
+    let name = large.clone();
+    let proxy = bench
+        .proxy(move |request| match request.path.split_once("?signature=") {
+            None if is_large(request, &name) => {
+                Act::Status(307, format!("Location: {}?signature={}\r\n", request.path, request.number))
+            }
+            Some((_, "0")) if request.number == 0 => Act::Cut(LARGE / 2),
+            Some((_, "0")) => Act::Status(403, String::new()),
+            Some(_) | None => Act::Pass,
+        })
+        .await;
+    let store = bench.open(&proxy);
+    bench.assert_whole(&pull(&store, &proxy).await.unwrap());
+    let asked: Vec<(bool, u64)> =
+        proxy.seen(&large).iter().map(|request| (request.path.contains("signature"), request.offset)).collect();
+    assert_eq!(asked, [(false, 0), (true, 0), (false, LARGE / 2), (true, LARGE / 2)]);
 }

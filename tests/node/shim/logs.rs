@@ -113,3 +113,32 @@ async fn a_noisy_container_leaves_turns_to_the_others() {
     let (output, _, code) = node.exec(&quiet, &["echo", "served"]).await;
     assert_eq!((output.as_str(), code), ("served\n", Some(0)));
 }
+
+/// F31.
+#[tokio::test(flavor = "multi_thread")]
+async fn exit_on_a_full_disk_is_told_and_recorded_later() {
+    let host = Host::new();
+    let state = host.paths().state.clone();
+    fs::create_dir_all(&state).unwrap();
+    mount(Some("tmpfs"), &state, Some("tmpfs"), MsFlags::empty(), Some("size=16m")).unwrap();
+    let mut node = host.node();
+    let (pod, container) = node.run(&host, "full", "while ! [ -e /tmp/go ]; do sleep 0.02; done; exit 3").await;
+    let filler = state.join("filler");
+    let full = fs::write(&filler, vec![1; 17 << 20]).unwrap_err();
+    assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+    node.exec(&container, &["touch", "/tmp/go"]).await;
+    assert_eq!(outcome(&node.exited(&container).await), (3, None, false));
+    let record = host.paths().container_record(&pod.uid, &container.id);
+    let is_recorded = || fs::read_to_string(&record).is_ok_and(|record| record.contains("exited"));
+    assert!(!is_recorded(), "the disk is full");
+    // A daemon that starts meanwhile learns of it, too.
+    drop(node);
+    let mut node = host.node();
+    node.runtime.recover().await.unwrap();
+    assert_eq!(outcome(&node.exited(&container).await), (3, None, false));
+    fs::remove_file(filler).unwrap();
+    eventually("the exit is recorded", is_recorded).await;
+    node.runtime.stop_sandbox(&pod.uid).await.unwrap();
+    drop(node);
+    umount2(&state, MntFlags::MNT_DETACH).unwrap();
+}
