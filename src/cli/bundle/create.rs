@@ -14,7 +14,7 @@ use podstead_container::reference::Reference;
 use podstead_image::document::Platform;
 use podstead_image::platform;
 use podstead_pod::Severity;
-use podstead_source::bundle::archive::read_head;
+use podstead_source::bundle::archive::{Head, read_head};
 use podstead_source::bundle::document::{API_VERSION, BundleDocument, KIND};
 use podstead_source::bundle::write::{BundleParts, write_bundle};
 use podstead_source::git::work_tree::WorkTree;
@@ -45,9 +45,9 @@ pub(super) struct CreateArgs {
     /// Serial of the bundle; a host takes only a higher one than the last [default: seconds since 1970]
     #[arg(long, value_name = "NUMBER")]
     serial: Option<u64>,
-    /// Leave out layers of images that this bundle has; the hosts must have applied it
-    #[arg(long, value_name = "BUNDLE")]
-    since: Option<PathBuf>,
+    /// Leave out layers of images that this bundle has; the hosts must have applied it; a file, or the revision of a file *.bundle beside the one to write
+    #[arg(long, value_name = "BUNDLE|REVISION")]
+    since: Option<String>,
     /// SSH key to sign with, as for ssh-keygen -Y sign -f [default: the bundle is not signed]
     #[arg(long, value_name = "FILE")]
     sign_key: Option<PathBuf>,
@@ -80,7 +80,7 @@ pub(super) fn run(args: &CreateArgs, context: &Context) -> anyhow::Result<ExitCo
     let mut references = args.images.iter().map(|image| parse(image)).collect::<anyhow::Result<BTreeSet<_>>>()?;
     let Some(of_manifests) = images_of_manifests(args, context)? else { return Ok(ExitCode::from(EXIT_FAILED)) };
     references.extend(of_manifests);
-    let since = args.since.as_deref().map(earlier).transpose()?.unwrap_or_default();
+    let since = args.since.as_deref().map(|since| earlier(since, &args.output)).transpose()?.unwrap_or_default();
     let work = beside(&args.output, ".partial");
     std::fs::create_dir_all(&work).with_context(|| format!("create {}", work.display()))?;
     let mut fetched = FetchedImages::default();
@@ -160,11 +160,45 @@ fn default_serial(now: Timestamp, earlier: u64) -> u64 {
     u64::try_from(now.as_second()).unwrap_or_default().max(earlier.saturating_add(1))
 }
 
-fn earlier(bundle: &Path) -> anyhow::Result<Earlier> {
-    let failed = || format!("--since {}", bundle.display());
-    let head = read_head(&File::open(bundle).with_context(failed)?).with_context(failed)?;
+fn earlier(since: &str, output: &Path) -> anyhow::Result<Earlier> {
+    let failed = || format!("--since {since}");
+    let head = match File::open(since) {
+        Ok(bundle) => read_head(&bundle).with_context(failed)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && is_revision(since) => {
+            let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            match of_revision(since, parent).with_context(failed)? {
+                Some(head) => head,
+                None => bail!("--since {since}: no file *.bundle in {} has this revision", parent.display()),
+            }
+        }
+        Err(error) => return Err(error).with_context(failed),
+    };
     let content = head.document.blobs.iter().map(|blob| blob.digest).collect();
     Ok(Earlier { serial: head.document.serial, content })
+}
+
+/// Returns true for what may be a revision: a digest, or at least seven digits of a commit.
+fn is_revision(text: &str) -> bool {
+    let digits = text.strip_prefix("sha256:").unwrap_or(text);
+    digits.len() >= 7 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The newest bundle in a directory that has this revision, or manifests of it.
+fn of_revision(revision: &str, directory: &Path) -> io::Result<Option<Head>> {
+    let mut found: Option<Head> = None;
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|ending| ending != "bundle") {
+            continue;
+        }
+        // What is no bundle has no revision.
+        let Some(head) = File::open(&path).ok().and_then(|file| read_head(&file).ok()) else { continue };
+        let is_it = head.digest().to_string().starts_with(revision) || head.document.revision.starts_with(revision);
+        if is_it && found.as_ref().is_none_or(|known| known.document.serial < head.document.serial) {
+            found = Some(head);
+        }
+    }
+    Ok(found)
 }
 
 fn parts(
@@ -215,6 +249,8 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use podstead_source::bundle::document::BundleBlob;
+    use podstead_source::bundle::write::BlobSource;
 
     #[test]
     fn serial_is_above_that_of_the_earlier_bundle() {
@@ -222,6 +258,51 @@ mod tests {
         assert_eq!(default_serial(now, 0), 1_000);
         assert_eq!(default_serial(now, 1_000), 1_001);
         assert_eq!(default_serial(Timestamp::from_second(-5).unwrap(), 7), 8);
+    }
+
+    #[test]
+    fn revisions_are_digests_and_commits() {
+        for text in ["0123abc", "sha256:0123abcd"] {
+            assert!(is_revision(text), "{text}");
+        }
+        for text in ["0123ab", "sha256:0123ab", "old.bundle", "bundles/abcdef0", ""] {
+            assert!(!is_revision(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn newest_bundle_of_a_revision_is_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut digests = Vec::new();
+        for (name, serial) in [("a.bundle", 1), ("b.bundle", 3), ("c.bundle", 2), ("d.tar", 4)] {
+            let document = BundleDocument {
+                api_version: API_VERSION.into(),
+                kind: KIND.into(),
+                name: "fleet".into(),
+                serial,
+                created: Timestamp::UNIX_EPOCH,
+                hosts: Vec::new(),
+                revision: "0123456789abcdef".into(),
+                manifests: Digest::of(b""),
+                images: Vec::new(),
+                signatures: Vec::new(),
+                blobs: vec![BundleBlob { digest: Digest::of(b""), size: 0, unpacked_bytes: None, entries: None, left_out: false }],
+            };
+            let bytes = serde_json::to_vec(&document).unwrap();
+            digests.push(Digest::of(&bytes));
+            let blobs = vec![(Digest::of(b""), BlobSource::Bytes(Vec::new()))];
+            let parts = BundleParts { document, bytes, signature: None, index: Vec::new(), blobs };
+            write_bundle(&mut File::create(directory.path().join(name)).unwrap(), &parts).unwrap();
+        }
+        std::fs::write(directory.path().join("e.bundle"), "something else").unwrap();
+        let serial = |revision: &str| of_revision(revision, directory.path()).unwrap().map(|head| head.document.serial);
+        assert_eq!((serial("0123456"), serial(&digests[0].to_string())), (Some(3), Some(1)));
+        assert_eq!((serial("fedcba9"), serial(&digests[3].to_string())), (None, None), "not a bundle by its name");
+        let output = directory.path().join("new.bundle");
+        assert_eq!(earlier("0123456789ab", &output).unwrap().serial, 3);
+        let told = earlier("fedcba98", &output).unwrap_err().to_string();
+        assert!(told.contains("no file *.bundle in "), "{told}");
+        assert!(earlier("absent.bundle", &output).is_err());
     }
 
     #[test]

@@ -284,7 +284,8 @@ fn signer(options: &BundleOptions, path: &Path, document: &[u8], signature: Opti
 
 fn artifact(document: &BundleDocument, digest: Digest, signer: Option<String>, files: TreeFiles) -> Artifact {
     let revision = if document.revision.is_empty() { String::new() } else { format!(" ({})", document.revision) };
-    let subject = one_line(format!("{} {}{revision}", document.name, document.serial).as_bytes());
+    let created = document.created.strftime("%Y-%m-%d");
+    let subject = one_line(format!("{} {} of {created}{revision}", document.name, document.serial).as_bytes());
     let commit = Some(CommitSummary { subject, author: one_line(signer.unwrap_or_default().as_bytes()) });
     let TreeFiles { files, beside, around } = files;
     Artifact { revision: Revision(digest.to_string()), place: None, commit, files, beside, around }

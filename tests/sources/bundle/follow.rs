@@ -17,11 +17,11 @@ async fn bundle_brings_manifests_and_images() {
     let artifact = source.artifact().await;
     assert_eq!(artifact.revision.0, made.revision());
     assert_eq!(names(&artifact), ["hosts/edge-1/db.yaml", "web.yaml"]);
-    assert_eq!(artifact.commit.unwrap().subject, "fleet 1");
+    assert_eq!(artifact.commit.unwrap().subject, "fleet 1 of 2026-11-29");
     assert_eq!((bench.references().await, bench.layers()), (vec!["localhost/app:1".to_owned()], 2));
     // The next one shares a layer; both stay.
     bench.put("b.bundle", &web(2, "localhost/app:2", &["base", "app-2"]).bytes());
-    assert_eq!(source.artifact().await.commit.unwrap().subject, "fleet 2");
+    assert_eq!(source.artifact().await.commit.unwrap().subject, "fleet 2 of 2026-11-29");
     assert_eq!((bench.references().await.len(), bench.layers()), (2, 3));
 }
 
@@ -49,7 +49,7 @@ async fn last_bundle_is_reported_again_without_its_file() {
     let mut source = Following::start(BundleOptions { allow_rollback: true, ..bench.options() });
     bench.remove("same.bundle");
     bench.put("old.bundle", &web(4, "localhost/app:0", &["base"]).bytes());
-    while source.artifact().await.commit.unwrap().subject != "fleet 4" {}
+    while source.artifact().await.commit.unwrap().subject != "fleet 4 of 2026-11-29" {}
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
