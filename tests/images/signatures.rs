@@ -6,11 +6,12 @@ use crate::signing::{
     Algorithm, Artifact, BUNDLE, COSIGN_ARTIFACT, Signer, Simple, add_to_layout, descriptor, payload, put_index, referrers,
     signature_tag,
 };
-use crate::support::{TestStore, eventually, references};
+use crate::support::{TestStore, binary, eventually, references, run};
 use podstead::container::ResolvedImage;
 use podstead::settings::ImagePolicy;
 use podstead::settings::check::Check;
 use podstead::settings::image_policy::WrittenImagePolicy;
+use podstead::source::bundle::archive::read_head;
 use podstead::telemetry::events::EventType;
 use podstead::{
     image::{ImageStore, ImageStoreConfig, RegistryConfig},
@@ -18,7 +19,9 @@ use podstead::{
     runtime::{ImageError, ImageService, PullSecrets},
 };
 use serde_json::json;
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 fn policy(text: &str) -> ImagePolicy {
@@ -434,4 +437,38 @@ async fn preloaded_archives_are_judged() {
     assert_eq!(told(EventType::Warning, "sigstore.json"), 0);
     task.abort();
     assert!(task.await.unwrap_err().is_cancelled());
+}
+
+/// From `cosign sign` to a host without a network: the bundle has the signature, and the policy of the host judges it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bundle_brings_signatures_of_cosign() {
+    let (test, registry, signer, other) = (TestStore::new(), Registry::start(), Signer::new(), Signer::new());
+    registry.push(&test.make_image("a.tar", "app:1", &[]), "app:1", &[]);
+    let (host, image) = (registry.host.clone(), registry.image("app:1"));
+    let digest = registry.manifest("app:1").0.to_string();
+    Artifact::simple(&[signer.simple("registry.lan/app", &digest)]).push(&host, "app", &signature_tag(&digest));
+    let config_file = test.path("config.yaml");
+    let written = format!("apiVersion: podstead.dev/v1alpha1\nkind: Config\nregistries:\n  - host: {host}\n    http: true\n");
+    std::fs::write(&config_file, written).unwrap();
+    let pod =
+        format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec: {{containers: [{{name: c, image: '{image}'}}]}}\n");
+    std::fs::create_dir(test.path("manifests")).unwrap();
+    std::fs::write(test.path("manifests/web.yaml"), pod).unwrap();
+    let path = test.path("fleet.bundle");
+    let mut create = Command::new(binary());
+    create.arg("--config").arg(config_file).args(["bundle", "create"]).arg(test.path("manifests")).arg("-o").arg(&path);
+    run(&mut create);
+    let unreachable = registry.config();
+    registry.stop();
+    let file = Arc::new(File::open(&path).unwrap());
+    let images = read_head(&file).unwrap().document.bundled_images();
+    let by = |signer: &Signer| config(unreachable.clone(), signed_by(&host, &[signer.public()], ""));
+    let stranger = TestStore::new();
+    let refused = stranger.open_with(by(&other)).import_bundle(Arc::clone(&file), &path, images.clone()).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("is refused") && refused.contains("signature 1: made by none of the keys"), "{refused}");
+    assert_eq!((stranger.layers(), stranger.staged()), (0, 0));
+    let store = test.open_with(by(&signer));
+    assert_eq!(store.import_bundle(file, &path, images).await.unwrap(), [image.clone()]);
+    assert_eq!(ensure(&store, &image, PullPolicy::Never).await.unwrap().digest, digest);
 }

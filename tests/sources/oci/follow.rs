@@ -3,7 +3,7 @@
 use super::artifact::{archive, flux, of};
 use super::registry::Registry;
 use super::{Bench, Following, eventually, files, pairs, tag, versions};
-use podstead::image::RegistryConfig;
+use podstead::image::{MirrorConfig, RegistryConfig};
 use podstead::source::oci::{OciFollow, OciOptions};
 use serde_json::json;
 use std::os::unix::fs::MetadataExt;
@@ -136,4 +136,18 @@ async fn failures_are_told_once_and_recovered_from() {
     assert!(told.ends_with("the artifact has no \"y\" (path)") && told.contains("/fleet:latest@sha256:"), "{told}");
     of(&[("y/web.yaml", "2")]).push(&registry.host, "fleet", "latest");
     assert_eq!(files(&source.artifact().await), pairs(&[("web.yaml", "2")]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn artifacts_come_from_mirrors_of_the_configuration() {
+    let (registry, mut mirror) = (Registry::start(), Registry::start());
+    let mirrors = vec![MirrorConfig { url: format!("http://{}", mirror.host), resolve: true, ..MirrorConfig::default() }];
+    let bench = Bench::new(RegistryConfig { mirrors, ..registry.config() });
+    let [one, two] = ["1", "2"].map(|text| of(&[("web.yaml", text)]));
+    one.push(&mirror.host, "fleet", "latest");
+    two.push(&registry.host, "fleet", "latest");
+    let mut source = Following::start(bench.options(&registry.url(), tag("latest")));
+    assert_eq!(files(&source.artifact().await), pairs(&[("web.yaml", "1")]));
+    mirror.stop();
+    assert_eq!(files(&source.artifact().await), pairs(&[("web.yaml", "2")]), "the registry itself comes after its mirrors");
 }
