@@ -131,6 +131,7 @@ async fn respond_to(backend: &Backend, asked: Asked<'_>, route: Route, request: 
         (Route::ImagePull, &Method::POST) => images::pull(backend, read_json(request.into_body()).await?),
         (Route::ImageImport, &Method::POST) => images::import(backend, read_json(request.into_body()).await?).await,
         (Route::ImagePrune, &Method::POST) => images::prune(backend, read_json(request.into_body()).await?).await,
+        (Route::ImageVerify, &Method::POST) => images::verify(backend, read_json(request.into_body()).await?).await,
         (Route::ImagePin, &Method::POST) => images::pin(backend, read_json(request.into_body()).await?).await,
         (Route::SourcePrune(name), &Method::POST) => own::prune(backend, name).await,
         (Route::ClaimPrune(path), &Method::POST) => claims::prune(backend, path).await,

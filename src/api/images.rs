@@ -48,6 +48,18 @@ pub struct PinRequest {
     pub pinned: bool,
 }
 
+/// Body of a verification.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VerifyRequest {
+    /// The image references; none for all images.
+    #[serde(default)]
+    pub references: Vec<String>,
+    /// Fetch again what is damaged.
+    #[serde(default)]
+    pub repair: bool,
+}
+
 /// Body of an import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -183,6 +195,12 @@ pub(super) async fn import(backend: &Backend, request: ImportRequest) -> Answer 
 /// Removes unused images, or tells which.
 pub(super) async fn prune(backend: &Backend, request: PruneRequest) -> Answer {
     let report = backend.images.prune(request.all, request.dry_run).await.map_err(|error| ApiFailure::from(&error))?;
+    respond::json(&report)
+}
+
+/// Verifies images, and repairs what is damaged if that is asked for.
+pub(super) async fn verify(backend: &Backend, request: VerifyRequest) -> Answer {
+    let report = backend.images.verify(&request.references, request.repair).await.map_err(|error| ApiFailure::from(&error))?;
     respond::json(&report)
 }
 

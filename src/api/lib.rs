@@ -73,7 +73,7 @@ pub use claims::{USED_BY_ANNOTATION, USED_BYTES_ANNOTATION};
 pub use credentials::{AccessObject, Credential, CredentialRequest, TlsAccess};
 pub use exec::channels;
 pub use forward::RAW_PROTOCOL;
-pub use images::{ImportAnswer, ImportRequest, PinRequest, PruneRequest, PullLine, PullRequest};
+pub use images::{ImportAnswer, ImportRequest, PinRequest, PruneRequest, PullLine, PullRequest, VerifyRequest};
 pub use metrics::disk::{DiskAnswer, PodDisk};
 pub use metrics::serve_monitoring;
 pub use network_policies::ONLY_PODS_OF_ANNOTATION;

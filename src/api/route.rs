@@ -156,6 +156,8 @@ pub(super) enum Route {
     ImagePrune,
     /// Keep an image, or end that.
     ImagePin,
+    /// `verify` of images.
+    ImageVerify,
 }
 
 /// Namespace and name of a pod, or of another object.
@@ -403,6 +405,7 @@ impl Route {
             ["images", "import"] => Some(Self::ImageImport),
             ["images", "prune"] => Some(Self::ImagePrune),
             ["images", "pin"] => Some(Self::ImagePin),
+            ["images", "verify"] => Some(Self::ImageVerify),
             ["images", name] => Some(Self::Image(name.to_owned())),
             ["pulls", name] => Some(Self::Pull(name.to_owned())),
             _ => None,

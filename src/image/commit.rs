@@ -4,6 +4,7 @@
 //! into place and the directories are synced; then the reference is written. A reference therefore never names anything that is not
 //! on disk, and what a crash leaves without a reference is removed at the next start.
 
+use super::check::list::{FILES, list_of};
 use super::document::{Configuration, DocumentError, Manifest};
 use super::layer::StagedLayer;
 use super::layout::{LAYER_RECORD, LayerRecord, Layout, VERSION};
@@ -113,7 +114,7 @@ pub(super) fn salvage(
     layers: &[NamedLayer],
     mut staged: BTreeMap<Digest, StagedLayer>,
 ) -> Result<usize, CommitError> {
-    let is_here = |layer: &&NamedLayer| staged.contains_key(&layer.name) || layout.layer(layer.name).is_dir();
+    let is_here = |layer: &&NamedLayer| staged.contains_key(&layer.name) || layout.has_layer(layer.name);
     let whole: Vec<NamedLayer> = layers.iter().take_while(is_here).copied().collect();
     staged.retain(|name, _| whole.iter().any(|layer| layer.name == *name));
     if staged.is_empty() {
@@ -124,6 +125,18 @@ pub(super) fn salvage(
     let count = publish.len();
     publish_layers(layout, publish)?;
     Ok(count)
+}
+
+/// Makes damaged layers of an image durable that were made anew, in the place of those. `layout` takes them for missing.
+pub(super) fn replace(
+    layout: &Layout,
+    staging: &Staging,
+    layers: &[NamedLayer],
+    staged: BTreeMap<Digest, StagedLayer>,
+) -> Result<(), CommitError> {
+    let publish = prepare_layers(layout, layers, staged, Publication::WithImage)?;
+    sync_file_system(staging.path()).map_err(failed("sync the layers"))?;
+    publish_layers(layout, publish)
 }
 
 /// The occasion on which layers are published.
@@ -146,7 +159,7 @@ fn prepare_layers(
     let mut publish = Vec::new();
     for NamedLayer { name: chain, is_old, blob: promised, diff_id } in layers.iter().copied() {
         let Some(layer) = staged.remove(&chain) else {
-            match layout.layer(chain).is_dir() {
+            match layout.has_layer(chain) {
                 true => below.push(layout.tree(chain)),
                 false => return Err(CommitError::Missing(chain)),
             }
@@ -168,8 +181,11 @@ fn prepare_layers(
         if unpacked.lost_xattrs > 0 {
             tracing::warn!(layer = %blob, count = unpacked.lost_xattrs, "the file system cannot store all extended attributes of the layer");
         }
+        let files = list_files(&directory).map_err(failed("list the layer's files"))?;
         let record = LayerRecord {
             version: VERSION,
+            files: Some(files),
+            boot_id: Some(layout.boot_id().to_owned()),
             diff_id: actual,
             blob,
             bytes: unpacked.bytes,
@@ -185,6 +201,13 @@ fn prepare_layers(
         publish.push((directory, chain));
     }
     Ok(publish)
+}
+
+/// Writes the list of a layer's files; returns its digest.
+fn list_files(directory: &StagingDirectory) -> io::Result<Digest> {
+    let list = list_of(&directory.tree())?;
+    std::fs::write(directory.path().join(FILES), &list)?;
+    Ok(Digest::of(&list))
 }
 
 /// Bytes that a tree takes on disk, as `du` counts them: a file with several names once.
@@ -219,7 +242,11 @@ fn publish_layers(layout: &Layout, publish: Vec<(StagingDirectory, Digest)>) -> 
         return Ok(());
     }
     for (directory, chain) in publish {
-        directory.publish(&layout.layer(chain)).map_err(failed("publish a layer"))?;
+        let target = layout.layer(chain);
+        match layout.is_replaced(chain) {
+            true => directory.exchange(&target, &layout.exchanged(chain)).map_err(failed("exchange a layer"))?,
+            false => directory.publish(&target).map_err(failed("publish a layer"))?,
+        }
     }
     sync_directory(&layout.layers()).map_err(failed("sync the layers' directory"))
 }

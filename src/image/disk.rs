@@ -9,7 +9,7 @@ use super::explain::explain;
 use super::import::{self, BundledImages, ImportError, Imported};
 use super::index::{Index, LoadError, Named};
 use super::layer::StagedLayer;
-use super::layout::{LAYER_RECORD, LayerRecord, Layout, VERSION};
+use super::layout::{EXCHANGED, LAYER_RECORD, LayerRecord, Layout, VERSION};
 use super::lease::Leases;
 use super::limits::Limits;
 use super::names::NamedLayer;
@@ -94,6 +94,16 @@ pub(super) struct Disk {
     _lock: File,
 }
 
+/// An image, its names, and its layers, which stay as long as this.
+#[derive(Debug)]
+pub(super) struct NamedImage {
+    pub(super) digest: Digest,
+    pub(super) references: Vec<String>,
+    /// Lowest first.
+    pub(super) layers: Vec<Digest>,
+    _lease: ImageLease,
+}
+
 /// A registry that answered so lately can deliver an image again.
 const REPLACEABLE: Duration = Duration::from_secs(3600);
 /// The layers of a pull that failed stay for so long, for its next attempt.
@@ -126,7 +136,7 @@ impl Disk {
         unpacker: Arc<Unpacker>,
     ) -> Result<(Self, Vec<String>), StoreError> {
         let failed = |operation| move |source| StoreError::Io { operation, root: root.to_owned(), source };
-        let layout = Layout::new(root);
+        let layout = Layout::new(root, &podstead_sys::boot::boot_id().map_err(failed("read the boot ID for"))?);
         std::fs::create_dir_all(root).map_err(failed("create directory"))?;
         for directory in [layout.blobs(), layout.layers(), layout.refs(), layout.signatures()] {
             private_directory(&directory).map_err(failed("create directory"))?;
@@ -354,6 +364,100 @@ impl Disk {
         self.name_imported(images)
     }
 
+    /// Makes damaged layers anew from an archive that has their images.
+    pub(super) fn mend_from(&self, path: &Path, gate: &Gate, damaged: BTreeSet<Digest>) -> Result<(), ImportError> {
+        let layout = self.layout.without(damaged);
+        let mended = {
+            let _making = self.making();
+            import::import(&layout, &self.staging, &self.limits, &self.space, path, gate).map(drop)
+        };
+        self.sweep_due();
+        self.sweep_exchanged();
+        mended
+    }
+
+    /// Puts layers that were made anew into the place of damaged ones.
+    pub(super) fn exchange(&self, layers: &[NamedLayer], staged: BTreeMap<Digest, StagedLayer>) -> Result<(), CommitError> {
+        let layout = self.layout.without(staged.keys().copied().collect());
+        let exchanged = {
+            let _making = self.making();
+            commit::replace(&layout, &self.staging, layers, staged)
+        };
+        self.sweep_due();
+        self.sweep_exchanged();
+        exchanged
+    }
+
+    /// Writes documents of an image that were damaged.
+    pub(super) fn write_documents(&self, documents: [&[u8]; 2]) -> Result<(), CommitError> {
+        let failed = |source| CommitError::Io { operation: "write manifest and configuration", source };
+        let _making = self.making();
+        documents.iter().try_for_each(|content| {
+            atomic_file::write_durable(&self.layout.blob(Digest::of(content)), content, 0o600).map_err(failed)
+        })
+    }
+
+    /// Paths of the store.
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The images that these references name, or all, each with its names, its layers, and a lease on them.
+    pub(super) fn images_of(&self, references: &[Reference]) -> Vec<NamedImage> {
+        let index = self.index();
+        let wanted: Option<BTreeSet<Digest>> =
+            (!references.is_empty()).then(|| references.iter().flat_map(|reference| index.manifests(reference)).collect());
+        let digests = index.images().into_iter().filter(|digest| wanted.as_ref().is_none_or(|wanted| wanted.contains(digest)));
+        digests
+            .map(|digest| NamedImage {
+                digest,
+                references: index.references(digest),
+                layers: index.layers_of(digest),
+                _lease: self.leases.give(index.layers_of(digest)),
+            })
+            .collect()
+    }
+
+    /// Layers of images that were published in an earlier boot and not verified since.
+    pub(super) fn unverified(&self) -> BTreeSet<Digest> {
+        let chains = self.index().chains();
+        let is_due = |chain: &Digest| {
+            let boot_id = self.layer_record(*chain).filter(|record| record.files.is_some()).and_then(|record| record.boot_id);
+            boot_id.is_some_and(|boot_id| boot_id != self.layout.boot_id())
+        };
+        chains.into_iter().filter(is_due).collect()
+    }
+
+    /// Takes note that a layer of an earlier boot is whole.
+    pub(super) fn verified(&self, chain: Digest) -> io::Result<()> {
+        let Some(record) = self.layer_record(chain) else { return Ok(()) };
+        let text = serde_json::to_vec(&LayerRecord { boot_id: None, ..record })?;
+        let _making = self.making();
+        atomic_file::write_durable(&self.layout.layer(chain).join(LAYER_RECORD), &text, 0o600)
+    }
+
+    /// Removes layers that were replaced and that no container has mounted any more.
+    fn sweep_exchanged(&self) {
+        let sweep = || -> io::Result<()> {
+            let mut replaced: BTreeMap<Digest, Vec<PathBuf>> = BTreeMap::new();
+            for entry in std::fs::read_dir(self.layout.layers())? {
+                let path = entry?.path();
+                let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+                if let Some(chain) = name.split_once(EXCHANGED).and_then(|(chain, _)| Digest::from_hex(chain).ok()) {
+                    replaced.entry(chain).or_default().push(path);
+                }
+            }
+            // The table of mounts has the path at which a layer was when it was mounted.
+            let trees = replaced.keys().map(|chain| (*chain, self.layout.tree(*chain))).collect();
+            let mounted = super::in_use::mounted(&trees)?;
+            let unused = replaced.into_iter().filter(|(chain, _)| !mounted.contains(chain)).flat_map(|(_, paths)| paths);
+            unused.into_iter().try_for_each(|path| self.staging.discard(&path))
+        };
+        if let Err(error) = sweep() {
+            tracing::warn!(%error, "cannot remove layers that were replaced");
+        }
+    }
+
     /// Imports images of a bundle; returns their references.
     pub(super) fn import_bundle(&self, path: &Path, wanted: &BundledImages, gate: &Gate) -> Result<Vec<String>, ImportError> {
         let import = || {
@@ -504,6 +608,7 @@ impl Disk {
             done.images.push(image);
         }
         done.frees = self.sweep_layers(&before)?;
+        self.sweep_exchanged();
         Ok(done)
     }
 
@@ -521,6 +626,7 @@ impl Disk {
     /// Removes layers and blobs that no reference needs, nobody was given and nothing has mounted, at the start. Layers of a pull that was interrupted
     /// stay as long as its partly fetched ones.
     fn sweep(&self) -> io::Result<Amount> {
+        self.sweep_exchanged();
         let mut layers = unused(&self.layout.layers(), &self.index().chains().into_iter().collect())?;
         layers.retain(|chain| !self.is_of_interrupted_pull(*chain));
         self.sweep_layers(&layers)

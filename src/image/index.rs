@@ -359,6 +359,11 @@ impl Index {
         self.refs.values().filter(|record| record.manifest == manifest).map(|record| record.reference.clone()).collect()
     }
 
+    /// Layers of an image, lowest first.
+    pub(super) fn layers_of(&self, manifest: Digest) -> Vec<Digest> {
+        self.images.get(&manifest).map(|image| image.chains.clone()).unwrap_or_default()
+    }
+
     /// Layers that some reference needs.
     pub(super) fn chains(&self) -> BTreeSet<Digest> {
         self.images.values().flat_map(|image| image.chains.iter().copied()).collect()

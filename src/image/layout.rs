@@ -4,7 +4,8 @@
 //! version           the layout's version
 //! lock              held while the store is open
 //! blobs/<digest>    manifests and configurations, as they came
-//! layers/<name>/    fs/ and layer.json
+//! layers/<name>/    fs/, layer.json, and files, a list of what is in fs/
+//! layers/<name>.exchanged.<n>/  a damaged layer that was replaced, as long as a container has it mounted
 //! refs/<hash>.json  what a reference names
 //! signatures/<hex>  signatures of the image with this manifest
 //! staging/          what is being made; emptied at start
@@ -21,7 +22,9 @@ use super::staging::TREE;
 use jiff::Timestamp;
 use podstead_container::digest::Digest;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The only version so far.
 pub(super) const VERSION: u32 = 1;
@@ -30,11 +33,24 @@ pub(super) const VERSION: u32 = 1;
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     root: PathBuf,
+    boot_id: Arc<str>,
+    /// Layers that are damaged and being made anew: they count as missing.
+    damaged: Arc<BTreeSet<Digest>>,
 }
 
 impl Layout {
-    pub(super) fn new(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+    pub(super) fn new(root: &Path, boot_id: &str) -> Self {
+        Self { root: root.to_owned(), boot_id: boot_id.into(), damaged: Arc::default() }
+    }
+
+    /// The same store, in which these layers count as missing. What is published under their names takes their place.
+    pub(super) fn without(&self, damaged: BTreeSet<Digest>) -> Self {
+        Self { damaged: Arc::new(damaged), ..self.clone() }
+    }
+
+    /// ID of the boot in which this process runs.
+    pub(super) fn boot_id(&self) -> &str {
+        &self.boot_id
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -74,6 +90,22 @@ impl Layout {
         self.layers().join(chain.hex())
     }
 
+    /// Returns true if the layer is present and need not be made.
+    pub(super) fn has_layer(&self, chain: Digest) -> bool {
+        !self.is_replaced(chain) && self.layer(chain).is_dir()
+    }
+
+    /// Returns true if the layer is damaged and being made anew.
+    pub(super) fn is_replaced(&self, chain: Digest) -> bool {
+        self.damaged.contains(&chain)
+    }
+
+    /// A place for a layer that another one replaces, which nothing has.
+    pub(super) fn exchanged(&self, chain: Digest) -> PathBuf {
+        let place = |number: u32| self.layers().join(format!("{}{EXCHANGED}{number}", chain.hex()));
+        (0..).map(place).find(|place| std::fs::symlink_metadata(place).is_err()).unwrap_or_else(|| place(0))
+    }
+
     /// The layers of an image, lowest first. What is leased or named keeps its name.
     pub(super) fn layers_of(&self, manifest: &ImageManifest, configuration: &Configuration) -> Vec<NamedLayer> {
         names::of(manifest, configuration, |chain| self.layer(chain).is_dir())
@@ -107,6 +139,9 @@ impl Layout {
     }
 }
 
+/// Between the name of a layer and a number, in the name of a directory that it was exchanged with.
+pub(super) const EXCHANGED: &str = ".exchanged.";
+
 /// Name of the record in a layer's directory.
 pub(super) const LAYER_RECORD: &str = "layer.json";
 
@@ -132,6 +167,12 @@ pub(super) struct LayerRecord {
     /// Published before its image was complete, for the next attempt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) ahead: bool,
+    /// Digest of the list of its files; none in layers of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) files: Option<Digest>,
+    /// The boot in which it was published. It is taken away when the layer was verified in a later one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) boot_id: Option<String>,
 }
 
 impl LayerRecord {

@@ -6,6 +6,7 @@
 mod access;
 pub mod answers;
 mod ask;
+mod check;
 mod collect;
 mod commit;
 pub mod compression;
@@ -14,6 +15,7 @@ mod disk;
 pub mod document;
 mod explain;
 mod fetch;
+mod figures;
 mod import;
 mod in_use;
 mod index;

@@ -10,6 +10,7 @@ use super::disk::Disk;
 use super::document::{Configuration, Descriptor, DocumentError, ImageManifest, Manifest, Platform};
 use super::explain::{explain, is_for_want_of_space};
 use super::fetch::{FetchError, FetchedLayer, Fetcher, WantedLayer};
+use super::figures::Figures;
 use super::layer::{Bounds, StagedLayer};
 use super::names::NamedLayer;
 use super::platform;
@@ -26,8 +27,8 @@ use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
 use podstead_container::{ImageLease, ResolvedImage};
 use podstead_pod::objects::FingerprintKey;
-use podstead_runtime::PullState;
 use podstead_runtime::pull_secrets::Login;
+use podstead_runtime::{PullFigures, PullState};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::pin::pin;
@@ -158,6 +159,7 @@ pub(super) struct Puller {
     fingerprint_key: FingerprintKey,
     shown: Pulls,
     gate: Arc<Gate>,
+    figures: Figures,
 }
 
 impl fmt::Debug for Puller {
@@ -234,7 +236,22 @@ impl Puller {
         fingerprint_key: FingerprintKey,
         gate: Arc<Gate>,
     ) -> Self {
-        Self { disk, fetcher, collector, running: Mutex::default(), fingerprint_key, shown: Pulls::default(), gate }
+        let (running, shown, figures) = Default::default();
+        Self { disk, fetcher, collector, running, fingerprint_key, shown, gate, figures }
+    }
+
+    /// The same figures for the transfers.
+    pub(super) fn with_figures(self, figures: Figures) -> Self {
+        Self { figures, ..self }
+    }
+
+    pub(super) fn figures(&self) -> PullFigures {
+        self.figures.get()
+    }
+
+    /// States of the pulls under way, to which others may add theirs.
+    pub(super) fn shown(&self) -> Pulls {
+        self.shown.clone()
     }
 
     /// Pulls under way, the oldest first.
@@ -266,7 +283,9 @@ impl Puller {
             let of_pod = asked.clone();
             let running = Running { puller: &puller, key: asked };
             let pull = Arc::new(puller.shown.begin(&reference, written));
+            let begun = Instant::now();
             let result = puller.try_each(&reference, &pull, of_pod).await;
+            puller.figures.ended(result.is_ok(), begun.elapsed());
             drop((running, pull));
             // A waiter may close the store once it learns of the end.
             drop(puller);

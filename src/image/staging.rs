@@ -4,6 +4,7 @@
 use super::limits::Limits;
 use super::unpack_job::{Decompressed, Unpacker};
 use podstead_sys::remove_tree::remove_tree;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -101,6 +102,16 @@ impl StagingDirectory {
             Err(error) if matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty) => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+impl StagingDirectory {
+    /// Puts it into the place of `target`, which moves to `aside`, in one step: who has `target` mounted keeps what it was.
+    pub fn exchange(mut self, target: &Path, aside: &Path) -> io::Result<()> {
+        std::fs::rename(self.path(), aside)?;
+        self.path = None;
+        renameat_with(CWD, aside, CWD, target, RenameFlags::EXCHANGE)?;
+        Ok(())
     }
 }
 

@@ -1,10 +1,12 @@
 //! The image store for other modules: [`ImageService`] over disk and registries.
 
 use super::access::{Means, SecretUse};
+use super::check::mend::Mender;
 use super::collect::{CollectionConfig, Collector, ImageRoots, PreloadedImages};
 use super::disk::{Disk, StoreError};
 use super::explain::{explain, is_for_want_of_space};
 use super::fetch::Fetcher;
+use super::figures::Figures;
 use super::import::{BundledImages, ImportError};
 use super::limits::Limits;
 use super::policy::{Asker, Gate, Refusal};
@@ -27,10 +29,13 @@ use podstead_job::launch::JobSettings;
 use podstead_pod::containers::PullPolicy;
 use podstead_pod::objects::FingerprintKey;
 use podstead_runtime::pull_secrets::PullSecrets;
-use podstead_runtime::{ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PullProgress, PullState};
+use podstead_runtime::{
+    ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PullFigures, PullProgress, PullState, VerifyReport,
+};
 use podstead_settings::ImagePolicy;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
@@ -153,6 +158,7 @@ pub struct ImageStore {
     config: ImageStoreConfig,
     collector: Arc<Collector>,
     gate: Arc<Gate>,
+    mender: Arc<Mender>,
     preloaded: PreloadedImages,
     progress: broadcast::Sender<PullProgress>,
     preloading: watch::Sender<Preloading>,
@@ -178,6 +184,7 @@ impl ImageStore {
         let registries = Arc::new(LiveRegistries::new(registries(&config, config.registry_settings(), &events)));
         let registry: Arc<dyn Registry> = registries.clone();
         let total = config.parallel_layers.max(1);
+        let figures = Figures::default();
         let setup = Setup {
             registry: Arc::clone(&registry),
             slots: Slots::new(SlotLimits { per_host: total.min(LAYERS_PER_HOST), total }),
@@ -185,6 +192,8 @@ impl ImageStore {
             minimum_rate: MinimumRate { bytes_per_second: config.minimum_rate, window: config.rate_window },
             space: disk.space().clone(),
             boot_id: podstead_sys::boot::boot_id().map_err(failed("read the boot ID for"))?,
+            figures: figures.clone(),
+            events: Arc::clone(&events),
         };
         let transfers = Transfers::new(setup).map_err(failed("read the partly fetched layers of"))?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -197,7 +206,18 @@ impl ImageStore {
         let collector = Arc::new(Collector::new(Arc::clone(&disk), collection, Arc::clone(&preloaded), told));
         let key = config.fingerprint_key.clone();
         let gate = Arc::new(Gate::new(config.policy.clone()));
-        let puller = Arc::new(Puller::new(Arc::clone(&disk), fetcher, Arc::clone(&collector), key, Arc::clone(&gate)));
+        let puller = Puller::new(Arc::clone(&disk), fetcher.clone(), Arc::clone(&collector), key, Arc::clone(&gate));
+        let puller = Arc::new(puller.with_figures(figures));
+        let mender = Arc::new(Mender {
+            disk: Arc::clone(&disk),
+            fetcher,
+            gate: Arc::clone(&gate),
+            preload: config.preload.clone(),
+            preloaded: Arc::clone(&preloaded),
+            collector: Arc::clone(&collector),
+            shown: puller.shown(),
+            events: Arc::clone(&events),
+        });
         Ok(Arc::new(Self {
             disk,
             puller,
@@ -205,6 +225,7 @@ impl ImageStore {
             config,
             collector,
             gate,
+            mender,
             preloaded,
             progress,
             preloading: watch::Sender::default(),
@@ -248,6 +269,18 @@ impl ImageStore {
     /// From now on registries are reached this way.
     pub fn set_registries(&self, settings: RegistrySettings) {
         self.registries.set(registries(&self.config, settings, &self.events));
+    }
+
+    /// The task that verifies, once, layers that were stored before this host was started, and mends them; never ends. A disk that lost its power may
+    /// not have written what it said.
+    pub fn run_check(&self) -> impl Future<Output = Infallible> + Send + 'static {
+        let (mender, mut preloading) = (Arc::clone(&self.mender), self.preloading.subscribe());
+        async move {
+            // An archive may have what is damaged. The sender lives as long as the store.
+            drop(preloading.wait_for(|preloading| !preloading.busy).await.map(drop));
+            mender.verify_earlier().await;
+            std::future::pending().await
+        }
     }
 
     /// The task that removes unused images when the disk gets full; never ends.
@@ -458,6 +491,19 @@ impl ImageService for ImageStore {
         self.collector.prune(all, dry_run).await.map_err(ImageError::Prune)
     }
 
+    async fn verify(&self, references: &[String], repair: bool) -> Result<VerifyReport, ImageError> {
+        let parsed = references.iter().map(|reference| parse(reference)).collect::<Result<Vec<_>, _>>()?;
+        let absent = references.iter().zip(&parsed).find(|(_, reference)| self.disk.find(reference).is_none());
+        if let Some((reference, _)) = absent {
+            return Err(ImageError::Inspect { reference: reference.clone(), reason: "it is not present".to_owned() });
+        }
+        let images = self.disk.images_of(&parsed);
+        let mender = Arc::clone(&self.mender);
+        // It goes on when its requester goes away.
+        let verifying = tokio::spawn(async move { mender.verify(images, repair).await });
+        verifying.await.map_err(|error| ImageError::Inspect { reference: "all".to_owned(), reason: error.to_string() })
+    }
+
     async fn usage(&self) -> Result<ImageUsage, ImageError> {
         self.collector.usage().await.map_err(|reason| ImageError::Inspect { reference: "all".to_owned(), reason })
     }
@@ -500,6 +546,10 @@ impl ImageService for ImageStore {
 
     fn pulls(&self) -> Vec<PullState> {
         self.puller.pulls()
+    }
+
+    fn pull_figures(&self) -> PullFigures {
+        self.puller.figures()
     }
 
     fn arrivals(&self) -> watch::Receiver<u64> {

@@ -1,6 +1,6 @@
 //! The image store, as the workers and the API use it.
 
-use super::{PullSecrets, PullState};
+use super::{PullFigures, PullSecrets, PullState};
 use async_trait::async_trait;
 use podstead_container::{ProcessUser, ResolvedImage};
 use podstead_pod::containers::PullPolicy;
@@ -160,6 +160,56 @@ pub struct PruneReport {
     pub layers: usize,
 }
 
+/// End of a repair.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Repair {
+    /// The image is whole again.
+    Done {
+        /// The archive or the hosts that had what was damaged.
+        from: String,
+    },
+    /// It is still damaged.
+    Failed {
+        /// What is needed, and what was tried.
+        reason: String,
+    },
+}
+
+/// An image that was verified.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifiedImage {
+    /// Its names.
+    pub references: Vec<String>,
+    /// Digest of its manifest.
+    pub digest: String,
+    /// Damaged parts with their files, for people; none of a whole image.
+    pub damage: Vec<String>,
+    /// Layers that an earlier version stored, without checksums of their files.
+    pub unlisted_layers: usize,
+    /// End of the repair, if something was damaged and to be repaired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<Repair>,
+}
+
+impl VerifiedImage {
+    /// Returns true if the image is damaged, and was not repaired.
+    pub fn is_damaged(&self) -> bool {
+        !self.damage.is_empty() && !matches!(self.repair, Some(Repair::Done { .. }))
+    }
+}
+
+/// Result of verifying images.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifyReport {
+    /// All images that were verified.
+    pub images: Vec<VerifiedImage>,
+    /// Bytes of content that were read.
+    pub read_bytes: u64,
+}
+
 /// The images as workers and the API use them.
 #[async_trait]
 pub trait ImageService: Send + Sync + fmt::Debug + 'static {
@@ -193,6 +243,9 @@ pub trait ImageService: Send + Sync + fmt::Debug + 'static {
     /// Keeps an image whatever else needs it, or ends that.
     async fn pin(&self, reference: &str, pinned: bool) -> Result<(), ImageError>;
 
+    /// Reads these images from the disk, or all, and compares them with their checksums. With `repair`, what is damaged is fetched again.
+    async fn verify(&self, references: &[String], repair: bool) -> Result<VerifyReport, ImageError>;
+
     /// Space that images take.
     async fn usage(&self) -> Result<ImageUsage, ImageError>;
 
@@ -202,6 +255,11 @@ pub trait ImageService: Send + Sync + fmt::Debug + 'static {
     /// Pulls under way, the oldest first.
     fn pulls(&self) -> Vec<PullState> {
         Vec::new()
+    }
+
+    /// Figures of pulls since the start.
+    fn pull_figures(&self) -> PullFigures {
+        PullFigures::default()
     }
 
     /// Pulls under way, layer by layer, as they change.

@@ -18,10 +18,12 @@ mod pulls;
 
 pub use error::*;
 pub use exec::*;
-pub use images::{ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PrunedImage, PullProgress};
+pub use images::{
+    ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PrunedImage, PullProgress, Repair, VerifiedImage, VerifyReport,
+};
 pub use network::{NetworkError, OwnRoute, PodNetwork, PodNetworkStatus};
 pub use pull_secrets::PullSecrets;
-pub use pulls::{PullPhase, PullState, PulledLayer};
+pub use pulls::{HostFigures, PullFigures, PullPhase, PullState, PulledLayer};
 
 use async_trait::async_trait;
 use podstead_container::{

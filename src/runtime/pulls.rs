@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use podstead_settings::size::human as human_size;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Stage of a pull.
@@ -134,6 +135,30 @@ impl PullState {
         let first = missing.peek()?.waiting.as_deref();
         first.filter(|_| missing.all(|layer| layer.waiting.is_some()))
     }
+}
+
+/// Figures of pulls since the start of the daemon.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PullFigures {
+    /// By host that layers were asked of: a registry or a mirror.
+    pub hosts: BTreeMap<String, HostFigures>,
+    /// Pulls that ended well.
+    pub succeeded: u64,
+    /// Pulls that failed.
+    pub failed: u64,
+    /// Time that all of them took.
+    pub time: Duration,
+}
+
+/// Figures of layers from one host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostFigures {
+    /// Bytes that came, each counted once.
+    pub new_bytes: u64,
+    /// Bytes that came once more, and were discarded.
+    pub repeated_bytes: u64,
+    /// Connections that ended before the last byte.
+    pub interruptions: u64,
 }
 
 /// `40s`, `13m`, `5h`.

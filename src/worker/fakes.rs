@@ -15,7 +15,7 @@ use podstead_pod::storage::StorageUsage;
 use podstead_pod::{ContainerName, DesiredPod, Pod, PodUid, SourceId};
 use podstead_runtime::{
     ImageError, ImageRecord, ImageService, ImageUsage, NetworkError, PodNetwork, PodNetworkStatus, PruneReport, PullProgress,
-    PullSecrets,
+    PullSecrets, VerifyReport,
 };
 use podstead_status::PodStatusSink;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
@@ -127,6 +127,10 @@ impl ImageService for FakeImages {
 
     async fn pin(&self, _: &str, _: bool) -> Result<(), ImageError> {
         Ok(())
+    }
+
+    async fn verify(&self, _: &[String], _: bool) -> Result<VerifyReport, ImageError> {
+        Ok(VerifyReport::default())
     }
 
     async fn usage(&self) -> Result<ImageUsage, ImageError> {

@@ -164,6 +164,19 @@ fn images_are_managed() {
     assert!(!host.run(&["image", "ls"]).contains("redis"));
 }
 
+#[test]
+fn images_are_verified_and_repaired() {
+    let host = Host::start();
+    let output = host.output(&["image", "verify"]);
+    let damage = "damaged docker.io/library/old:1: layer 0123456789ab: /etc/passwd has another content\n";
+    let unlisted = "not verified docker.io/library/nginx:1.27: an earlier version of podstead stored 2 layers without checksums\n";
+    let told = format!("{unlisted}{damage}verified 2 images (24.0MiB read), 1 damaged\n");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), told));
+    let repaired = "repaired docker.io/library/old:1 from docker.io\n";
+    let told = format!("{damage}{repaired}verified 1 image (24.0MiB read), 0 damaged\n");
+    assert_eq!(host.run(&["image", "verify", "--repair", "docker.io/library/old:1"]), told);
+}
+
 fn pull_state(present_bytes: u64, waiting: Option<&str>) -> PullState {
     let layer = PulledLayer {
         digest: format!("sha256:{}", "a".repeat(64)),

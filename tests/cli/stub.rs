@@ -17,7 +17,10 @@ use podstead::{
 use podstead::{
     container::{ImageConfig, ProcessUser, ResolvedImage},
     pod::containers::PullPolicy,
-    runtime::{ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PrunedImage, PullProgress, PullSecrets, PullState},
+    runtime::{
+        ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PrunedImage, PullProgress, PullSecrets, PullState, Repair,
+        VerifiedImage, VerifyReport,
+    },
 };
 use podstead::{
     pod::Revision,
@@ -334,6 +337,20 @@ impl ImageService for StubImages {
             None => return Err(ImageError::Inspect { reference: reference.into(), reason: "it is not present".into() }),
         }
         Ok(())
+    }
+
+    async fn verify(&self, references: &[String], repair: bool) -> Result<VerifyReport, ImageError> {
+        let image = |name: &str, damage: &[&str], unlisted_layers| VerifiedImage {
+            references: vec![name.to_owned()],
+            digest: format!("sha256:{}", "1".repeat(64)),
+            damage: damage.iter().map(|part| (*part).to_owned()).collect(),
+            unlisted_layers,
+            repair: (repair && !damage.is_empty()).then(|| Repair::Done { from: "docker.io".to_owned() }),
+        };
+        let mut images = vec![image("docker.io/library/nginx:1.27", &[], 2)];
+        images.push(image("docker.io/library/old:1", &["layer 0123456789ab: /etc/passwd has another content"], 0));
+        images.retain(|image| references.is_empty() || image.references.iter().any(|name| references.contains(name)));
+        Ok(VerifyReport { images, read_bytes: 24 << 20 })
     }
 
     async fn usage(&self) -> Result<ImageUsage, ImageError> {

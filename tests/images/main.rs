@@ -25,3 +25,4 @@ mod support;
 mod torture;
 mod tree;
 mod upgrade;
+mod verify;

@@ -71,11 +71,25 @@ async fn interrupted_pull_says_why_it_waits() {
         layer.is_some_and(|layer| layer.present_bytes > 0 && layer.waiting.is_some())
     };
     let shown = site.until("the pause", is_waiting).await;
+    let told = |reason: &str| {
+        let events = site.test.events.all();
+        events.into_iter().filter(|(_, told, _)| told == reason).map(|(_, _, message)| message).collect::<Vec<_>>()
+    };
+    eventually("the event", async || !told("PullInterrupted").is_empty()).await;
     let layer = &shown.layers[0];
     assert!(layer.waiting.as_ref().is_some_and(|reason| reason.contains("was cut off")), "{layer:?}");
     assert_eq!((&layer.host, layer.resumed_bytes), (&None, 0));
     site.registry.let_through();
     assert!(pulling.await.unwrap());
+    let (interrupted, resumed) = (told("PullInterrupted"), told("PullResumed"));
+    assert_eq!((interrupted.len(), resumed.len()), (1, 1), "{interrupted:?} {resumed:?}");
+    assert!(interrupted[0].starts_with(&format!("image {}: layer ", site.registry.image())), "{interrupted:?}");
+    assert!(interrupted[0].contains(" at 97.6 KiB of ") && interrupted[0].contains("was cut off"), "{interrupted:?}");
+    assert!(resumed[0].ends_with(&format!(" from {}", site.registry.host())), "{resumed:?}");
+    let figures = site.store.pull_figures();
+    let from = figures.hosts[&site.registry.host()];
+    assert_eq!((from.interruptions, from.repeated_bytes, figures.succeeded, figures.failed), (5, 0, 1, 0));
+    assert_eq!(from.new_bytes, shown.layers.iter().map(|layer| layer.size_bytes).sum::<u64>());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

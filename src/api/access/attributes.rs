@@ -210,6 +210,7 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         Route::ImagePull => (OWN_GROUP, "images", "pull", Place::All),
         Route::ImageImport => (OWN_GROUP, "images", "import", Place::All),
         Route::ImagePrune => (OWN_GROUP, "images", "prune", Place::All),
+        Route::ImageVerify => (OWN_GROUP, "images", "verify", Place::All),
         Route::ImagePin => (OWN_GROUP, "images", "pin", Place::All),
     }
 }

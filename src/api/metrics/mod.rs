@@ -44,6 +44,12 @@ pub(super) async fn page(backend: &Backend, page: Page) -> Answer {
             let view = Arc::clone(&backend.services);
             let figures = tokio::task::spawn_blocking(move || view.figures()).await;
             let figures = figures.map_err(|error| ApiFailure::internal(format!("read the figures of Services: {error}")))?;
+            let pulls = backend.images.pulls();
+            let images = own::Images {
+                figures: backend.images.pull_figures(),
+                running: pulls.len(),
+                waiting: pulls.iter().filter(|pull| pull.waiting().is_some()).count(),
+            };
             let observed = own::Own {
                 sources: &sources,
                 contact: &contact,
@@ -51,6 +57,7 @@ pub(super) async fn page(backend: &Backend, page: Page) -> Answer {
                 workloads: &workloads,
                 network: &figures,
                 hooks: &backend.hooks.borrow(),
+                images,
                 process,
                 started_at: backend.started_at,
             };

@@ -5,6 +5,7 @@ use crate::services::{Denied, Figures};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 use podstead_pod::SourceId;
+use podstead_runtime::PullFigures;
 use podstead_settings::HookStanding;
 use podstead_store::SourceStatus;
 use podstead_sys::proc_stat::ProcessUsage;
@@ -24,8 +25,18 @@ pub(super) struct Own<'a> {
     pub(super) network: &'a Figures,
     /// Deliveries of the hooks of `notify`.
     pub(super) hooks: &'a [HookStanding],
+    pub(super) images: Images,
     pub(super) process: ProcessUsage,
     pub(super) started_at: Timestamp,
+}
+
+/// Pulls of images.
+#[derive(Debug, Default)]
+pub(super) struct Images {
+    pub(super) figures: PullFigures,
+    pub(super) running: usize,
+    /// Those of them to which nothing comes.
+    pub(super) waiting: usize,
 }
 
 fn since_1970(at: Timestamp) -> f64 {
@@ -43,7 +54,7 @@ fn is_running(status: &ContainerStatus) -> bool {
 
 /// The page.
 pub(super) fn own(observed: &Own<'_>) -> String {
-    let Own { sources, contact, pods, workloads, network, hooks, process, started_at } = observed;
+    let Own { sources, contact, pods, workloads, network, hooks, images, process, started_at } = observed;
     let mut out = Exposition::default();
     out.family("podstead_build_info", Kind::Gauge, "Version of the daemon.").sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     sources_of(&mut out, sources, contact);
@@ -51,6 +62,7 @@ pub(super) fn own(observed: &Own<'_>) -> String {
     workloads_of(&mut out, workloads);
     network_of(&mut out, network);
     hooks_of(&mut out, hooks);
+    images_of(&mut out, images);
     out.family("process_cpu_seconds_total", Kind::Counter, "CPU time used by the daemon.")
         .sample(&[], process.cpu_nanos as f64 / 1e9);
     out.family("process_resident_memory_bytes", Kind::Gauge, "Resident memory of the daemon.")
@@ -59,6 +71,35 @@ pub(super) fn own(observed: &Own<'_>) -> String {
     out.family("process_start_time_seconds", Kind::Gauge, "Start time of the daemon, in seconds since 1970.")
         .sample(&[], since_1970(*started_at));
     out.finish()
+}
+
+fn images_of(out: &mut Exposition, images: &Images) {
+    let Images { figures: PullFigures { hosts, succeeded, failed, time }, running, waiting } = images;
+    let mut family = out.family(
+        "podstead_image_pull_bytes_total",
+        Kind::Counter,
+        "Bytes of layers from a registry or mirror; kind repeated is what came a second time, after an interruption, and was discarded.",
+    );
+    for (host, figures) in hosts {
+        family.sample(&[("host", host), ("kind", "new")], figures.new_bytes as f64);
+        family.sample(&[("host", host), ("kind", "repeated")], figures.repeated_bytes as f64);
+    }
+    let mut family = out.family(
+        "podstead_image_pull_interruptions_total",
+        Kind::Counter,
+        "Downloads of layers that a registry or mirror broke off.",
+    );
+    for (host, figures) in hosts {
+        family.sample(&[("host", host)], figures.interruptions as f64);
+    }
+    out.family("podstead_image_pulls_total", Kind::Counter, "Pulls of images that have ended.")
+        .sample(&[("result", "success")], *succeeded as f64)
+        .sample(&[("result", "failure")], *failed as f64);
+    out.family("podstead_image_pull_seconds_total", Kind::Counter, "Time that all pulls of images took.")
+        .sample(&[], time.as_secs_f64());
+    out.family("podstead_image_pulls", Kind::Gauge, "Pulls of images under way.").sample(&[], *running as f64);
+    out.family("podstead_image_pulls_waiting", Kind::Gauge, "Pulls of images under way to which nothing comes.")
+        .sample(&[], *waiting as f64);
 }
 
 fn sources_of(out: &mut Exposition, sources: &[SourceStatus], contact: impl Fn(&SourceId) -> Option<Timestamp>) {

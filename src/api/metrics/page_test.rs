@@ -2,7 +2,7 @@
 //! has a sample.
 
 use super::cadvisor::cadvisor;
-use super::own::{Own, own};
+use super::own::{Images, Own, own};
 use super::resource::resource;
 use super::usage::{ContainerUsage, PodUsage, Snapshot};
 use crate::services::{Denied, Figures};
@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use podstead_container::cgroup::{Counters, DiskCounters, Usage};
 use podstead_pod::SourceId;
+use podstead_runtime::{HostFigures, PullFigures};
 use podstead_settings::HookStanding;
 use podstead_store::SourceStatus;
 use podstead_sys::net_dev::InterfaceCounters;
@@ -118,6 +119,7 @@ fn page() -> String {
         changes: 1,
         denied: vec![Denied { namespace: "default".into(), pod: "web".into(), direction: "ingress".into(), packets: 1 }],
     };
+    let figures = PullFigures { hosts: [("docker.io".to_owned(), HostFigures::default())].into(), ..PullFigures::default() };
     let observed = Own {
         sources: &[source],
         contact: &|_| Some(Timestamp::UNIX_EPOCH),
@@ -125,6 +127,7 @@ fn page() -> String {
         workloads: &[deployment],
         network: &network,
         hooks: &[HookStanding { name: "ops".into(), ..HookStanding::default() }],
+        images: Images { figures, ..Images::default() },
         process,
         started_at: Timestamp::UNIX_EPOCH,
     };

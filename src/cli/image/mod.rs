@@ -1,6 +1,7 @@
 //! `podstead image`.
 
 mod progress;
+mod verify;
 
 use super::client::{Client, OWN, Target};
 use super::object_type::ObjectType;
@@ -54,6 +55,10 @@ enum ImageCommand {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Compare stored images with their checksums
+    ///
+    /// Reads all files from the disk. Exit code 1 means that an image is damaged. Damaged files of images that nothing can bring back stay in use.
+    Verify(verify::VerifyArgs),
     /// Keep an image even if nothing needs it
     Pin {
         /// Image name as shown by `podstead image ls`
@@ -85,6 +90,7 @@ pub(super) fn run(args: &ImageArgs, context: &Context) -> anyhow::Result<ExitCod
         match &args.command {
             ImageCommand::Ls(args) => return get::list_of_host(args, ObjectType::Image, &client, context.color()).await,
             ImageCommand::Pulls(args) => return get::list_of_host(args, ObjectType::Pull, &client, context.color()).await,
+            ImageCommand::Verify(args) => return verify::run(args, &client).await,
             ImageCommand::Import { paths } => {
                 for path in paths {
                     import(&client, path).await?;

@@ -122,6 +122,7 @@ pub(super) fn start_images(base: &Base, parts: &HostParts, sources_ready: watch:
         sources_ready,
     }));
     stages.start("the collection of images", images.run_collection());
+    stages.start_endless(images.run_check());
 }
 
 /// Connects to the cluster, if one is configured. `pulse` shows it that the sync loop runs.

@@ -197,7 +197,7 @@ fn missing<'a>(
     staged: &'a BTreeMap<Digest, StagedLayer>,
 ) -> impl Iterator<Item = &'a PlannedLayer> {
     let layers = planned.iter().flat_map(|image| &image.layers);
-    layers.filter(|layer| !staged.contains_key(&layer.chain) && !layout.layer(layer.chain).is_dir())
+    layers.filter(|layer| !staged.contains_key(&layer.chain) && !layout.has_layer(layer.chain))
 }
 
 /// Gives each staged file to the first layer that lacks it.

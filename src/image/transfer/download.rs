@@ -1,5 +1,6 @@
 //! The task of a transfer: connections that fill the spool, one after the other.
 
+use super::super::limits::shown_bytes;
 use super::super::rate::{RateMeter, TooSlow};
 use super::super::registry::RegistryError;
 use super::super::slots::Slot;
@@ -8,10 +9,11 @@ use super::blocks::Schedule;
 use super::pace::{Gauge, Pace};
 use super::retry::{Attempts, Next};
 use super::spool::Spool;
-use super::{Activity, Counts, Source, State, Transfer, TransferError, Transfers, lock};
+use super::{Activity, BlobKey, Counts, Source, State, Transfer, TransferError, Transfers, lock};
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, ReadyChunks};
+use podstead_telemetry::events::{EventType, Subject};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,6 +27,8 @@ const BATCH: usize = 4;
 const TICK: Duration = Duration::from_secs(1);
 /// Bytes that a host without ranges may send again, however often.
 const DISCARDED: u64 = 8 << 20;
+/// A pause that shows that several attempts in a row brought nothing.
+const OUTAGE: Duration = Duration::from_millis(1500);
 /// Beyond it, a blob may be begun again so often.
 const RESTARTS: u32 = 3;
 
@@ -85,6 +89,8 @@ pub(super) struct Download<'a> {
     writing: Option<JoinHandle<io::Result<()>>>,
     syncing: Option<JoinHandle<io::Result<()>>>,
     watch: SpaceWatch,
+    /// An interruption was told, and no byte came since.
+    is_interrupted: bool,
 }
 
 /// What is here of a blob's stream, at least one chunk.
@@ -105,6 +111,7 @@ impl<'a> Download<'a> {
             writing: None,
             syncing: None,
             watch: SpaceWatch::new(transfers.setup.space.clone()),
+            is_interrupted: false,
         }
     }
 
@@ -176,6 +183,7 @@ impl<'a> Download<'a> {
                 Err(Stop::Broken(error)) => {
                     (candidate.has_failed, candidate.failure) = (true, Some(error.clone().into()));
                     self.transfers.setup.registry.interrupted(&candidate.source.route);
+                    self.transfers.setup.figures.interrupted(&host);
                     self.after_failure(&mut held, index, error).await?;
                 }
             }
@@ -219,6 +227,7 @@ impl<'a> Download<'a> {
         match self.attempts.failed(self.begun.elapsed(), wanted, chance()) {
             Next::GiveUp => Err(self.refusal()),
             Next::After(pause) => {
+                self.tell_interrupted(pause, index, &error);
                 self.does(Activity::Paused(error.to_string()));
                 let waited = slot.lend_during(async {
                     let mut pause = std::pin::pin!(tokio::time::sleep(pause));
@@ -240,6 +249,29 @@ impl<'a> Download<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// Tells, once, that no host delivers the rest of a blob.
+    fn tell_interrupted(&mut self, pause: Duration, index: usize, error: &RegistryError) {
+        if self.counts.have == 0 || self.is_interrupted || pause < OUTAGE {
+            return;
+        }
+        self.is_interrupted = true;
+        let message = format!("image {}: {}: {error}", self.candidates[index].source.reference, self.standing());
+        self.transfers.setup.events.record(&Subject::Node, EventType::Warning, "PullInterrupted", &message);
+    }
+
+    /// Tells that a blob goes on after an interruption that was told.
+    fn tell_resumed(&mut self, host: &str) {
+        if std::mem::take(&mut self.is_interrupted) {
+            let message = format!("{} from {host}", self.standing());
+            self.transfers.setup.events.record(&Subject::Node, EventType::Normal, "PullResumed", &message);
+        }
+    }
+
+    fn standing(&self) -> String {
+        let BlobKey { digest, size } = self.transfer.key;
+        format!("layer {} at {} of {}", &digest.hex()[..12], shown_bytes(self.counts.have), shown_bytes(size))
     }
 
     /// Takes the registries of those who joined since.
@@ -401,6 +433,7 @@ impl<'a> Download<'a> {
 
     /// Writes what came.
     async fn take(&mut self, spool: &Arc<Spool>, mut batch: Vec<Bytes>, again: &mut u64, host: &str) -> Result<(), Stop> {
+        let came: u64 = batch.iter().map(|chunk| chunk.len() as u64).sum();
         for chunk in &mut batch {
             let skipped = usize::try_from(*again).unwrap_or(usize::MAX).min(chunk.len());
             chunk.advance(skipped);
@@ -409,6 +442,7 @@ impl<'a> Download<'a> {
         }
         let (key, at) = (self.transfer.key, self.counts.have);
         let new: u64 = batch.iter().map(|chunk| chunk.len() as u64).sum();
+        self.transfers.setup.figures.came(host, new, came - new);
         if at + new > key.size {
             return Err(Stop::Refused(TransferError::Size { host: host.to_owned(), expected: key.size, actual: at + new }));
         }
@@ -421,6 +455,7 @@ impl<'a> Download<'a> {
         self.writing = Some(tokio::task::spawn_blocking(move || to.append(at, &batch)));
         self.end_write().await.map_err(Stop::Failed)?;
         self.counts.have += new;
+        self.tell_resumed(host);
         self.report_pace();
         self.sync_if_due(spool).await.map_err(Stop::Failed)
     }

@@ -23,6 +23,7 @@ pub(super) use pace::Pace;
 pub(super) use retry::{LONGEST_WAIT, pause};
 pub(super) use spool::{BlobKey, FORGOTTEN};
 
+use super::figures::Figures;
 use super::rate::MinimumRate;
 use super::registry::{Registry, Route};
 use super::slots::Slots;
@@ -32,6 +33,7 @@ use lock::lock;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
 use podstead_runtime::PulledLayer;
+use podstead_telemetry::events::EventRecorder;
 use spool::Spool;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -54,6 +56,8 @@ pub(super) struct Setup {
     pub(super) minimum_rate: MinimumRate,
     pub(super) space: Space,
     pub(super) boot_id: String,
+    pub(super) figures: Figures,
+    pub(super) events: Arc<dyn EventRecorder>,
 }
 
 /// All transfers of a store.
