@@ -1,5 +1,10 @@
 //! Durable, atomic writes: temporary file in the same directory, fsync, rename, fsync of the directory.
+//!
+//! Where the journal [keeps the order](keeps_order) of changes, the content is written back instead of the first fsync: each fsync is a commit of the
+//! journal, which writes some blocks beside those of the file and waits for the disk to empty its cache.
 
+pub use super::ordered_journal::keeps_order;
+use super::ordered_journal::write_back;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -15,9 +20,7 @@ pub fn write_durable(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
 pub fn write_durable_with_directories(path: &Path, content: &[u8], mode: u32, directory_mode: u32) -> io::Result<()> {
     let directory = path.parent().ok_or_else(no_name)?;
     DirBuilder::new().recursive(true).mode(directory_mode).create(directory)?;
-    let staged = stage(path, content, mode)?;
-    sync_names(directory)?;
-    staged.put()
+    stage(path, content, mode)?.after(|| sync_names(directory))?.put()
 }
 
 /// Content on disk that is to replace a file, and is not seen yet.
@@ -26,15 +29,27 @@ pub fn write_durable_with_directories(path: &Path, content: &[u8], mode: u32, di
 pub struct Staged {
     temporary: PathBuf,
     path: PathBuf,
+    keeps_order: bool,
 }
 
-/// Begins a [`write_durable`]. What has to be durable before the file is replaced is synced best between the two steps: a journaling file system has
-/// committed it together with the content, and each commit is a wait for the disk.
+/// Begins a [`write_durable`].
 pub fn stage(path: &Path, content: &[u8], mode: u32) -> io::Result<Staged> {
-    Ok(Staged { temporary: write_temporary(path, content, mode, true)?, path: path.to_owned() })
+    let (temporary, file) = write_temporary(path, content, mode)?;
+    let keeps_order = keeps_order(&temporary);
+    if keeps_order { write_back(&file) } else { file.sync_all() }?;
+    Ok(Staged { temporary, path: path.to_owned(), keeps_order })
 }
 
 impl Staged {
+    /// Makes names durable that have to be before the file is replaced, by `sync`. They were changed before, on the file system of the file: a journal
+    /// that keeps the order makes them durable with the file, so that nothing is to be done.
+    pub fn after(self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<Self> {
+        if !self.keeps_order {
+            sync()?;
+        }
+        Ok(self)
+    }
+
     /// Replaces the file, durably.
     pub fn put(self) -> io::Result<()> {
         fs::rename(&self.temporary, &self.path)?;
@@ -44,7 +59,7 @@ impl Staged {
 
 /// As [`write_durable`], but atomic only: for files that need not survive a power cut (under the run directory).
 pub fn write_atomic(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    write_temporary(path, content, mode, false).and_then(|temporary| fs::rename(temporary, path))
+    write_temporary(path, content, mode).and_then(|(temporary, _)| fs::rename(temporary, path))
 }
 
 /// Removes `path` durably. NotFound is success.
@@ -64,14 +79,6 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
 /// Makes the entries of a directory durable.
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
-}
-
-/// Reports whether the file system of `directory` has a journal that keeps the order of changes: a new name becomes durable with any file that is
-/// synced after it. ext4 and XFS do; others, such as btrfs and F2FS, may keep what was synced alone.
-pub fn keeps_order(directory: &Path) -> bool {
-    const EXT4: u64 = 0xef53;
-    const XFS: u64 = 0x5846_5342;
-    rustix::fs::statfs(directory).is_ok_and(|system| [EXT4, XFS].contains(&(system.f_type as u64)))
 }
 
 /// Makes a directory and those that lead to it, and all their names durable, whoever made them: what is written into it durably is only as
@@ -98,7 +105,7 @@ fn no_name() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "path has no file name")
 }
 
-fn write_temporary(path: &Path, content: &[u8], mode: u32, sync: bool) -> io::Result<PathBuf> {
+fn write_temporary(path: &Path, content: &[u8], mode: u32) -> io::Result<(PathBuf, File)> {
     let name = path.file_name().ok_or_else(no_name)?;
     let mut temporary_name = std::ffi::OsString::from(".");
     temporary_name.push(name);
@@ -111,21 +118,12 @@ fn write_temporary(path: &Path, content: &[u8], mode: u32, sync: bool) -> io::Re
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
     file.write_all(content)?;
-    if sync {
-        file.sync_all()?;
-    }
-    Ok(temporary)
+    Ok((temporary, file))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn memory_keeps_no_order() {
-        assert!(!keeps_order(Path::new("/proc")));
-        assert!(!keeps_order(Path::new("/nowhere")));
-    }
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

@@ -21,6 +21,7 @@ pub mod namespaces;
 pub mod net_dev;
 pub mod netlink;
 pub mod netns_socket;
+mod ordered_journal;
 pub mod overlay;
 pub mod peer_groups;
 pub mod pidfd;

@@ -166,10 +166,8 @@ impl PodRecord {
         make_directory(&paths.pod(uid), 0o755)?;
         // Its name becomes durable with that of the record, so that it is for the records of containers in it.
         make_directory(&paths.container_records(uid), 0o750)?;
-        let staged = atomic_file::stage(path, &bytes, 0o600)?;
-        // The names that lead to it were made durable at the start of the daemon.
-        atomic_file::sync_directory(&paths.pods())?;
-        staged.put()
+        // The names that lead to the directory of all pods were made durable at the start of the daemon.
+        atomic_file::stage(path, &bytes, 0o600)?.after(|| atomic_file::sync_directory(&paths.pods()))?.put()
     }
 
     fn read(path: &Path) -> Result<Option<Self>, RecordError> {

@@ -5,7 +5,6 @@ use crate::support::{Strace, TestHost, eventually};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 /// Operations of each kind.
@@ -16,20 +15,6 @@ fn pod(name: &str, value: u64, script: &str) -> String {
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    - name: main\n      \
          image: localhost/busybox:1\n      command: [sh, -c, '{script}']\n      env: [{{name: VALUE, value: \"{value}\"}}]\n"
     )
-}
-
-fn run(command: &str, arguments: &[&str]) {
-    let status = Command::new(command).args(arguments).status().unwrap();
-    assert!(status.success(), "{command} {arguments:?}: {status}");
-}
-
-/// Mounts a file system of its own on the state directory.
-fn mount_state(host: &TestHost) {
-    let (image, state) = (host.path("state.img"), host.path("state"));
-    fs::create_dir(&state).unwrap();
-    fs::File::create(&image).unwrap().set_len(256 << 20).unwrap();
-    run("mkfs.ext4", &["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", image.to_str().unwrap()]);
-    run("mount", &["-o", "loop", image.to_str().unwrap(), state.to_str().unwrap()]);
 }
 
 /// Counters of the device: bytes written and flushes.
@@ -61,7 +46,7 @@ fn measure(host: &TestHost, strace: &Strace, what: &str, operation: impl FnMut(u
 /// Syncs, bytes and flushes of a start, an edit, a crash and a look at an unchanged directory, with what the file system adds (journal, metadata).
 pub(crate) fn writes() {
     let mut host = TestHost::prepare("");
-    mount_state(&host);
+    host.mount_state();
     host.start_daemon();
     let options = ["-e", "trace=fsync,fdatasync,syncfs"];
     let strace = Strace::attach(host.daemon_pid(), &options, host.path("strace.log"));

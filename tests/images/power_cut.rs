@@ -5,11 +5,13 @@ use podstead::{
     image::{ImageStore, ImageStoreConfig},
     pod::containers::PullPolicy,
     runtime::{ImageService, PullSecrets},
+    sys::atomic_file,
 };
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 nix::ioctl_write_ptr_bad!(
@@ -32,10 +34,14 @@ impl Disk {
     }
 
     pub(crate) fn of_size(bytes: u64) -> Self {
+        Self::made_by(bytes, &["mkfs.ext4", "-q", "-E", "lazy_itable_init=1"])
+    }
+
+    fn made_by(bytes: u64, mkfs: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let disk = Self { directory };
         File::create(disk.file()).unwrap().set_len(bytes).unwrap();
-        run(Command::new("mkfs.ext4").args(["-q", "-E", "lazy_itable_init=1"]).arg(disk.file()));
+        run(Command::new(mkfs[0]).args(&mkfs[1..]).arg(disk.file()));
         fs::create_dir(disk.mount_point()).unwrap();
         disk.mount();
         disk
@@ -228,4 +234,70 @@ pub(crate) fn files(path: &Path) -> usize {
         };
     }
     count
+}
+
+/// A record of some pages that is told apart by its number.
+fn record(number: u64) -> String {
+    format!("{number}\n").repeat(2000)
+}
+
+/// The number of a record, which has to be whole.
+fn number(path: &Path) -> u64 {
+    let text = fs::read_to_string(path).unwrap();
+    let number = text.lines().next().unwrap_or_else(|| panic!("{} is empty", path.display())).parse().unwrap();
+    assert!(text == record(number), "{} is not whole", path.display());
+    number
+}
+
+/// Replaces one record again and again, each time beside a record in a new directory, until the power goes. `written` is the last durable one.
+fn write_until_cut(place: &Path, written: &AtomicU64) {
+    for next in 1.. {
+        let directory = place.join(format!("d{next}"));
+        let made = fs::create_dir(&directory).and_then(|()| {
+            atomic_file::stage(&directory.join("new"), record(next).as_bytes(), 0o600)?
+                .after(|| atomic_file::sync_directory(place))?
+                .put()?;
+            atomic_file::write_durable(&place.join("replaced"), record(next).as_bytes(), 0o600)
+        });
+        match made {
+            Ok(()) => written.store(next, Ordering::SeqCst),
+            Err(_) => return,
+        }
+    }
+}
+
+/// Cuts the power while records are written, and asserts that those are durable that were reported to be, and that no other one is half.
+#[test]
+fn records_survive_power_cuts() {
+    let disk = Disk::of_size(256 << 20);
+    assert!(atomic_file::keeps_order(&disk.mount_point()));
+    for round in 0..5_u64 {
+        let place = disk.mount_point().join(format!("round{round}"));
+        fs::create_dir(&place).unwrap();
+        atomic_file::sync_directory(&disk.mount_point()).unwrap();
+        let written = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| write_until_cut(&place, &written));
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while written.load(Ordering::SeqCst) < 3 * round + 1 {
+                assert!(Instant::now() < deadline, "no record is written");
+                std::thread::yield_now();
+            }
+            disk.cut();
+        });
+        disk.restart();
+        let durable = written.load(Ordering::SeqCst);
+        assert!([durable, durable + 1].contains(&number(&place.join("replaced"))), "round {round}: {durable} was durable");
+        for earlier in 1..=durable {
+            assert_eq!(number(&place.join(format!("d{earlier}/new"))), earlier);
+        }
+        let under_way = place.join(format!("d{}/new", durable + 1));
+        assert!(!under_way.try_exists().unwrap() || number(&under_way) == durable + 1);
+    }
+}
+
+#[test]
+fn journal_is_needed_for_order() {
+    let disk = Disk::made_by(64 << 20, &["mkfs.ext4", "-q", "-O", "^has_journal"]);
+    assert!(!atomic_file::keeps_order(&disk.mount_point()));
 }

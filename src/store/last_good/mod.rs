@@ -7,8 +7,9 @@
 //! ```
 //!
 //! A start reads the first file alone. It is replaced atomically, so that a crash leaves the state before or the state after; the file
-//! that it replaces is linked into `revisions` before, so that history costs no writing. An accept waits for the disk twice: for the new file, with
-//! which ext4 and XFS commit the link, and for its name; on other file systems once more, for the link. A file is a line of JSON with version and hash,
+//! that it replaces is linked into `revisions` before, so that history costs no writing. An accept is one sync where the
+//! journal keeps the order, as those of ext4 and XFS do: the link and the new file are durable with its name. On other file systems each of the three
+//! is synced. A file is a line of JSON with version and hash,
 //! and one with the [`State`]. The hash is there because a flipped bit in a set may well be another valid set. Secrets are
 //! sealed in it with this host's key; directory and files are root's alone.
 

@@ -95,12 +95,10 @@ impl LastGood {
     /// the new state.
     fn replace_archived(&self, bytes: &[u8]) -> io::Result<()> {
         let revisions = self.directory.join(REVISIONS);
-        if atomic_file::keeps_order(&self.directory) || !revisions.try_exists()? {
+        if !revisions.try_exists()? {
             return self.replace(bytes);
         }
-        let staged = atomic_file::stage(&self.path(), bytes, FILE_MODE)?;
-        atomic_file::sync_directory(&revisions)?;
-        staged.put()
+        atomic_file::stage(&self.path(), bytes, FILE_MODE)?.after(|| atomic_file::sync_directory(&revisions))?.put()
     }
 
     /// Not durably: a revision that a power cut brings back is removed by the next step of this kind.

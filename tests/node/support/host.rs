@@ -77,6 +77,15 @@ impl TestHost {
         Self { root, daemon: None, netns, credentials: None, environment: Vec::new() }
     }
 
+    /// Mounts a file system of its own, an ext4 with a journal, on the state directory. Before the daemon starts.
+    pub(crate) fn mount_state(&self) {
+        let (image, state) = (self.path("state.img"), self.path("state"));
+        fs::create_dir(&state).unwrap();
+        fs::File::create(&image).unwrap().set_len(256 << 20).unwrap();
+        run(Command::new("mkfs.ext4").args(["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0"]).arg(&image));
+        run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&state));
+    }
+
     /// Starts the daemon, and waits for nothing.
     pub(crate) fn spawn_daemon(&mut self) {
         assert!(self.daemon.is_none(), "the daemon runs already");
@@ -286,6 +295,11 @@ impl Drop for TestHost {
         // Some tests leave directories deeper than the standard library removes.
         drop(podstead::sys::remove_tree::remove_tree(&self.root));
     }
+}
+
+fn run(command: &mut Command) {
+    let status = command.status().unwrap();
+    assert!(status.success(), "{command:?}: {status}");
 }
 
 fn text(bytes: &[u8]) -> String {
