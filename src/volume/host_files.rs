@@ -35,6 +35,9 @@ impl Default for NodeFiles {
     }
 }
 
+/// Beginning of the names of termination logs.
+const TERMINATION: &str = "termination";
+
 /// Loopback addresses that systemd-resolved's stub listens on.
 const RESOLVED_STUBS: [&str; 2] = ["127.0.0.53", "127.0.0.54"];
 
@@ -69,15 +72,15 @@ pub(super) fn write(
 }
 
 /// Makes an empty file for the termination message of one run of a container, which any user may write, and drops those of runs
-/// before the last.
-pub(super) fn termination_log(directory: &Path, attempt: u32) -> Result<PathBuf, String> {
-    let path = directory.join(attempt.to_string());
+/// before the last. `directory` is that of the host files.
+pub(super) fn termination_log(directory: &Path, container: &str, attempt: u32) -> Result<PathBuf, String> {
+    let path = directory.join(format!("{TERMINATION}.{container}.{attempt}"));
     let failed = |error: io::Error| format!("create termination log {path:?}: {error}");
     fs::DirBuilder::new().recursive(true).mode(0o750).create(directory).map_err(failed)?;
     for entry in fs::read_dir(directory).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        let old = name.to_str().and_then(|name| name.parse::<u32>().ok()).filter(|old| old.saturating_add(1) < attempt);
-        if old.is_some() {
+        let run = name.to_str().and_then(termination_run).filter(|(of, _)| *of == container);
+        if run.is_some_and(|(_, old)| old.saturating_add(1) < attempt) {
             fs::remove_file(directory.join(name)).map_err(failed)?;
         }
     }
@@ -85,6 +88,12 @@ pub(super) fn termination_log(directory: &Path, attempt: u32) -> Result<PathBuf,
     file.set_len(0).map_err(failed)?;
     file.set_permissions(fs::Permissions::from_mode(0o666)).map_err(failed)?;
     Ok(path)
+}
+
+/// The container and the run that a termination log of this name is of; `None` for another file.
+pub(super) fn termination_run(name: &str) -> Option<(&str, u32)> {
+    let (container, attempt) = name.strip_prefix(TERMINATION)?.strip_prefix('.')?.rsplit_once('.')?;
+    Some((container, attempt.parse().ok()?))
 }
 
 /// The host's resolver settings that a pod can use.
@@ -193,16 +202,17 @@ mod tests {
     #[test]
     fn termination_logs_are_for_anybody_and_start_empty_and_old_ones_go() {
         let root = tempfile::tempdir().unwrap();
-        let directory = root.path().join("c");
+        let directory = root.path().join("etc");
+        termination_log(&directory, "c-2", 0).unwrap();
         for attempt in 0..3 {
-            let path = termination_log(&directory, attempt).unwrap();
+            let path = termination_log(&directory, "c", attempt).unwrap();
             assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o666);
             fs::write(&path, "last words").unwrap();
         }
         let mut left: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
-        assert_eq!(left, ["1", "2"]);
-        let again = termination_log(&directory, 2).unwrap();
+        assert_eq!(left, ["termination.c-2.0", "termination.c.1", "termination.c.2"]);
+        let again = termination_log(&directory, "c", 2).unwrap();
         assert_eq!(fs::read(again).unwrap(), b"", "a message of an earlier try is not taken for this one's");
     }
 }

@@ -10,7 +10,7 @@
 //! volumes/claims/<volume>.<claim>       says that the pod uses the data of this claim, which lies elsewhere (see [`claims`])
 //! volumes/sub-paths/<container>/<n>     pin (bind mount) of the path below a volume that mount n of the container names
 //! etc/{hosts,hostname,resolv.conf}      host files, rewritten in place when a container starts, so that all containers see them
-//! etc/termination/<container>/<attempt> termination messages
+//! etc/termination.<container>.<attempt> termination messages: no directories, each of which would be written as a whole block
 //! ```
 //!
 //! Mounts are made in the host's mount namespace and found again by their place: after a restart of the daemon they are there, after a

@@ -51,7 +51,7 @@ impl Request<'_> {
         let directory = self.paths.host_files(&self.pod.uid);
         let dns_exceeded = host_files::write(&self.pod.pod, &directory, self.node, self.pod_ips, self.dns)
             .map_err(|reason| VolumeError::not_ready("host files", reason))?;
-        let log = host_files::termination_log(&directory.join("termination").join(&self.container.name), self.attempt)
+        let log = host_files::termination_log(&directory, &self.container.name, self.attempt)
             .map_err(|reason| VolumeError::not_ready("termination log", reason))?;
         let read_only_root = self.container.security_context.as_ref().and_then(|context| context.read_only_root_filesystem);
         let termination_path = self.container.termination_message_path.as_deref().unwrap_or(DEFAULT_TERMINATION_PATH);

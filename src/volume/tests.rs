@@ -300,7 +300,7 @@ fn a_container_gets_its_volumes_and_the_host_files_that_it_does_not_mount_itself
         assert_eq!(fs::read(source("/etc/hosts/")).unwrap(), b"mine");
         assert_eq!(fs::read(source("/etc/hostname")).unwrap(), b"web-edge\n");
         assert_eq!(source("/dev/termination-log"), &mounts.termination_log);
-        assert!(mounts.termination_log.ends_with("termination/c/3"));
+        assert!(mounts.termination_log.ends_with("etc/termination.c.3"));
         fs::write(source("/logs").join("file"), "x").unwrap();
         assert!(store.empty_dir(&pod, "data").join("logs/web/file").is_file());
         assert_eq!(mounts.shm_size, None);

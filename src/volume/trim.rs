@@ -1,6 +1,7 @@
 //! Taking away what an earlier definition of a pod had and the present one has not. Only for when no container runs that was made from the
 //! earlier one: a container has the directory itself mounted, and would see its files go.
 
+use super::host_files::termination_run;
 use super::{claims, empty_dir, image_volume, removal};
 use k8s_openapi::api::core::v1::Volume;
 use podstead_pod::DesiredPod;
@@ -42,18 +43,24 @@ pub(super) fn trim(paths: &Paths, desired: &DesiredPod) -> Vec<String> {
         containers.insert(container.name.clone());
     }
     left.extend(keep_only(&paths.sub_paths(uid), &containers));
-    left.extend(keep_only(&paths.host_files(uid).join("termination"), &containers));
+    let is_kept = |name: &str| termination_run(name).is_none_or(|(container, _)| containers.contains(container));
+    left.extend(keep_only_if(&paths.host_files(uid), is_kept));
     left
 }
 
 /// Removes all entries of `directory` but those of these names.
 fn keep_only(directory: &Path, names: &BTreeSet<String>) -> Vec<String> {
+    keep_only_if(directory, |name| names.contains(name))
+}
+
+/// Removes all entries of `directory` but those whose names are to be kept.
+fn keep_only_if(directory: &Path, is_kept: impl Fn(&str) -> bool) -> Vec<String> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
         Err(error) => return vec![format!("list {directory:?}: {error}")],
     };
-    let is_kept = |entry: &fs::DirEntry| entry.file_name().to_str().is_some_and(|name| names.contains(name));
+    let is_kept = |entry: &fs::DirEntry| entry.file_name().to_str().is_some_and(&is_kept);
     entries.flatten().filter(|entry| !is_kept(entry)).flat_map(|entry| removal::remove(&entry.path())).collect()
 }
 
@@ -81,8 +88,9 @@ mod tests {
             (paths.sub_paths(uid).join("c/0"), false),
             (paths.sub_paths(uid).join("c/1"), true),
             (paths.sub_paths(uid).join("d/0"), false),
-            (paths.host_files(uid).join("termination/c"), true),
-            (paths.host_files(uid).join("termination/d"), false),
+            (paths.host_files(uid).join("termination.c.0"), true),
+            (paths.host_files(uid).join("termination.d.0"), false),
+            (paths.host_files(uid).join("hosts"), true),
         ];
         for (place, _) in &places {
             fs::create_dir_all(place.join("deep")).unwrap();
