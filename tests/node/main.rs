@@ -53,6 +53,7 @@ mod revisions;
 mod security;
 mod shim;
 mod slow_disk;
+mod small_memory;
 mod sources;
 mod storage;
 mod support;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Whether the line of a mountinfo file is that of a v1 hierarchy with the controller.
 fn is_of_v1(line: &str, controller: &str) -> bool {
@@ -91,4 +93,51 @@ pub(crate) fn huge_page_limits(pid: u32, level: usize) -> BTreeMap<String, Strin
     let limit = |size: &str| fs::read_to_string(format!("{directory}/hugetlb.{size}{suffix}")).unwrap().trim().to_owned();
     // Those with a dot limit reservations.
     files.filter_map(size).filter(|size| !size.contains('.')).map(|size| (size.clone(), limit(&size))).collect()
+}
+
+/// A cgroup with a limit of memory; removed when dropped, after the processes in it have ended.
+#[derive(Debug)]
+pub(crate) struct MemoryGroup(PathBuf);
+
+impl MemoryGroup {
+    /// Makes a group of this name, unique on the machine.
+    pub(crate) fn make(name: &str, bytes: u64) -> Self {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let point = |is_it: &dyn Fn(&str) -> bool| mounts.lines().find(|line| is_it(line)).and_then(|line| line.split(' ').nth(4));
+        let v1 = point(&|line| is_of_v1(line, "memory"));
+        let root = Path::new(v1.or_else(|| point(&|line| line.contains(" - cgroup2 "))).unwrap());
+        if v1.is_none() {
+            fs::write(root.join("cgroup.subtree_control"), "+memory").unwrap();
+        }
+        let group = Self(root.join(name));
+        fs::create_dir(&group.0).unwrap();
+        let limit = if v1.is_some() { "memory.limit_in_bytes" } else { "memory.max" };
+        fs::write(group.0.join(limit), bytes.to_string()).unwrap();
+        group
+    }
+
+    /// The file that processes join it by, and that lists them.
+    pub(crate) fn procs(&self) -> PathBuf {
+        self.0.join("cgroup.procs")
+    }
+
+    /// Number of processes that were killed because it was full.
+    pub(crate) fn kills(&self) -> u64 {
+        let read = |file: &str| fs::read_to_string(self.0.join(file));
+        let text = read("memory.events").or_else(|_| read("memory.oom_control")).unwrap();
+        text.lines().find_map(|line| line.strip_prefix("oom_kill ")).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while let Err(error) = fs::remove_dir(&self.0) {
+            if Instant::now() > deadline {
+                eprintln!("--- left behind: {}: {error}", self.0.display());
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+    }
 }

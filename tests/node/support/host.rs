@@ -24,6 +24,8 @@ pub(crate) struct TestHost {
     pub(crate) environment: Vec<(String, String)>,
     /// The directory of the daemon's systemd credentials.
     pub(crate) credentials: Option<PathBuf>,
+    /// The file by which the daemon joins a cgroup before it is executed.
+    pub(crate) cgroup_procs: Option<PathBuf>,
 }
 
 /// Path of a binary under test.
@@ -74,15 +76,16 @@ impl TestHost {
              preloadPath: {at}/preload\n{network}sources:\n  - name: manifests\n    directory:\n      path: {at}/manifests\n{more_config}"
         );
         fs::write(root.join("config.yaml"), config).unwrap();
-        Self { root, daemon: None, netns, credentials: None, environment: Vec::new() }
+        Self { root, daemon: None, netns, credentials: None, cgroup_procs: None, environment: Vec::new() }
     }
 
-    /// Mounts a file system of its own, an ext4 with a journal, on the state directory. Before the daemon starts.
+    /// Mounts a file system of its own, an ext4 with a journal, on the state directory, with blocks of the size that real disks have: each change of
+    /// a directory or a table writes whole blocks. Before the daemon starts.
     pub(crate) fn mount_state(&self) {
         let (image, state) = (self.path("state.img"), self.path("state"));
         fs::create_dir(&state).unwrap();
         fs::File::create(&image).unwrap().set_len(256 << 20).unwrap();
-        run(Command::new("mkfs.ext4").args(["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0"]).arg(&image));
+        run(Command::new("mkfs.ext4").args(["-q", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"]).arg(&image));
         run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&state));
     }
 
@@ -90,9 +93,14 @@ impl TestHost {
     pub(crate) fn spawn_daemon(&mut self) {
         assert!(self.daemon.is_none(), "the daemon runs already");
         let log = fs::OpenOptions::new().create(true).append(true).open(self.root.join("daemon.log")).unwrap();
-        let mut command = match &self.netns {
-            None => Command::new(binary("podstead")),
-            Some(netns) => {
+        let mut command = match (&self.netns, &self.cgroup_procs) {
+            (None, None) => Command::new(binary("podstead")),
+            (None, Some(procs)) => {
+                let mut command = Command::new("sh");
+                command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(procs).arg(binary("podstead"));
+                command
+            }
+            (Some(netns), _) => {
                 let mut command = Command::new("nsenter");
                 command.arg(format!("--net=/run/netns/{netns}")).arg(binary("podstead"));
                 command
