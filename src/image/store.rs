@@ -25,7 +25,7 @@ use super::user;
 use async_trait::async_trait;
 use podstead_container::reference::Reference;
 use podstead_container::{ProcessUser, ResolvedImage};
-use podstead_job::launch::JobSettings;
+use podstead_job::launch::{JobSettings, Launcher};
 use podstead_pod::containers::PullPolicy;
 use podstead_pod::objects::FingerprintKey;
 use podstead_runtime::pull_secrets::PullSecrets;
@@ -163,6 +163,7 @@ pub struct ImageStore {
     progress: broadcast::Sender<PullProgress>,
     preloading: watch::Sender<Preloading>,
     events: Arc<dyn EventRecorder>,
+    launcher: Arc<Launcher>,
 }
 
 impl ImageStore {
@@ -173,6 +174,7 @@ impl ImageStore {
             return Err(StoreError::Registry(problem));
         }
         let unpacker = Arc::new(Unpacker::new(config.jobs.clone(), Arc::clone(&events)));
+        let launcher = Arc::clone(unpacker.launcher());
         let (disk, problems) = Disk::open(root, config.limits, config.reserve, unpacker)?;
         let failed = |operation| move |source| StoreError::Io { operation, root: root.to_owned(), source };
         for problem in problems {
@@ -230,6 +232,7 @@ impl ImageStore {
             progress,
             preloading: watch::Sender::default(),
             events,
+            launcher,
         }))
     }
 
@@ -259,6 +262,16 @@ impl ImageStore {
     pub fn set_policy(&self, policy: ImagePolicy) {
         self.gate.set(policy);
         self.disk.tell_space();
+    }
+
+    /// What starts the jobs of this store: two launchers would remove each other's groups.
+    pub fn launcher(&self) -> &Arc<Launcher> {
+        &self.launcher
+    }
+
+    /// Takes what an operator has to know of.
+    pub fn events(&self) -> &Arc<dyn EventRecorder> {
+        &self.events
     }
 
     /// Repositories of registries, reached as for images, also after a change of the configuration.

@@ -4,7 +4,7 @@ use crate::frame::{self, Decoder, FrameError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
@@ -27,6 +27,7 @@ pub enum ChannelError {
 pub struct Channel {
     // Not a socket for writing: write(2) is in the filter, send(2) is not.
     socket: File,
+    decoder: Decoder,
 }
 
 impl Channel {
@@ -43,7 +44,7 @@ impl Channel {
             }
             decoder.push(&buffer[..count]);
             if let Some(request) = decoder.next_message()? {
-                return Ok((Self { socket: OwnedFd::from(socket).into() }, request, descriptors));
+                return Ok((Self { socket: OwnedFd::from(socket).into(), decoder }, request, descriptors));
             }
         }
     }
@@ -53,8 +54,24 @@ impl Channel {
         Ok((&self.socket).write_all(&frame::encode(message, frame::FROM_JOB)?)?)
     }
 
-    /// The same socket once more.
+    /// The next request; `None` when the daemon has no more.
+    pub fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>, ChannelError> {
+        let mut buffer = [0; 4096];
+        loop {
+            if let Some(request) = self.decoder.next_message()? {
+                return Ok(Some(request));
+            }
+            match (&self.socket).read(&mut buffer) {
+                Ok(0) => return Ok(None),
+                Ok(count) => self.decoder.push(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The same socket once more, to send by.
     pub fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { socket: self.socket.try_clone()? })
+        Ok(Self { socket: self.socket.try_clone()?, decoder: Decoder::new(frame::TO_JOB) })
     }
 }

@@ -22,6 +22,9 @@ pub const UNPACK: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::MKNOD)
     .union(CapabilitySet::SETFCAP);
 
+/// Right that remains to the job `objects` in a repository of somebody else's: it reads files of all owners, in its tree, which it cannot change.
+pub const READ_ALL: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
+
 /// No rights at all, for jobs that only compute.
 pub const NOTHING: CapabilitySet = CapabilitySet::empty();
 

@@ -219,6 +219,11 @@ impl Job {
         Messages { socket: &self.socket, decoder: Decoder::new(frame::FROM_JOB), buffer: vec![0; READ] }
     }
 
+    /// Its socket, for questions after the first one.
+    pub(crate) fn socket(&self) -> &UnixStream {
+        &self.socket
+    }
+
     /// Kills it; for any thread, at any time.
     pub fn kill(&self) {
         match pidfd::send_signal(&self.process, libc::SIGKILL) {
@@ -306,21 +311,31 @@ pub struct Messages<'a> {
 impl Messages<'_> {
     /// The next message within `timeout`; `None` when the job has closed its socket, as it does when it ends.
     pub fn next_within<T: DeserializeOwned>(&mut self, timeout: Duration) -> Result<Option<T>, MessageError> {
-        loop {
-            if let Some(message) = self.decoder.next_message()? {
-                return Ok(Some(message));
-            }
-            self.socket.set_read_timeout(Some(timeout)).map_err(MessageError::Read)?;
-            match (&mut &*self.socket).read(&mut self.buffer) {
-                Ok(0) if self.decoder.has_rest() => return Err(MessageError::Cut),
-                Ok(0) => return Ok(None),
-                Ok(count) => self.decoder.push(&self.buffer[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(MessageError::Late),
-                // A job that was killed with its request unread.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
-                Err(error) => return Err(MessageError::Read(error)),
-            }
+        next_message(self.socket, &mut self.decoder, &mut self.buffer, timeout)
+    }
+}
+
+/// The next message from `socket` within `timeout`; `None` when it was closed.
+pub(crate) fn next_message<T: DeserializeOwned>(
+    socket: &UnixStream,
+    decoder: &mut Decoder,
+    buffer: &mut [u8],
+    timeout: Duration,
+) -> Result<Option<T>, MessageError> {
+    loop {
+        if let Some(message) = decoder.next_message()? {
+            return Ok(Some(message));
+        }
+        socket.set_read_timeout(Some(timeout)).map_err(MessageError::Read)?;
+        match (&mut &*socket).read(buffer) {
+            Ok(0) if decoder.has_rest() => return Err(MessageError::Cut),
+            Ok(0) => return Ok(None),
+            Ok(count) => decoder.push(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(MessageError::Late),
+            // A job that was killed with its request unread.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+            Err(error) => return Err(MessageError::Read(error)),
         }
     }
 }

@@ -8,10 +8,12 @@
 
 pub mod channel;
 pub mod confine;
+pub mod conversation;
 pub mod filter;
 pub mod frame;
 pub mod launch;
 pub mod told;
+pub mod tree;
 pub mod user;
 
 use std::ffi::OsString;

@@ -14,10 +14,9 @@ use podstead_container::digest::Digest;
 use podstead_job::confine::Rlimits;
 use podstead_job::launch::{End, Job, JobSettings, Launcher, MessageError};
 use podstead_job::told::Told;
-use podstead_sys::mount_tree::{self, EventFlow, Submounts};
+use podstead_job::tree::{Access, detached};
 use podstead_sys::mounts;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
-use rustix::mount::MountAttrFlags;
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -45,7 +44,7 @@ const END: Duration = Duration::from_secs(10);
 /// Unpacks layers by jobs.
 #[derive(Debug)]
 pub struct Unpacker {
-    launcher: Launcher,
+    launcher: Arc<Launcher>,
     events: Arc<dyn EventRecorder>,
 }
 
@@ -88,9 +87,14 @@ impl From<Unacceptable> for Fault {
 impl Unpacker {
     /// An unpacker. What jobs of an earlier daemon left is removed.
     pub fn new(settings: JobSettings, events: Arc<dyn EventRecorder>) -> Self {
-        let launcher = Launcher::new(settings);
+        let launcher = Arc::new(Launcher::new(settings));
         launcher.sweep();
         Self { launcher, events }
+    }
+
+    /// What starts its jobs: all jobs of a daemon are started by one launcher.
+    pub fn launcher(&self) -> &Arc<Launcher> {
+        &self.launcher
     }
 
     /// Has a job apply the layer `source` to `tree`, an empty directory, and reads `source` to its end, or to where the job stops. The answer is the job's:
@@ -134,7 +138,7 @@ impl Unpacker {
     pub(super) fn start(&self, work: Work, tree: &Path, limits: &Limits, descriptors: &[BorrowedFd<'_>]) -> Result<Job, JobError> {
         // Files in memory count for the group that writes them.
         let files = if mounts::is_in_memory(tree) { limits.unpacked_bytes } else { 0 };
-        let tree = detached(tree).map_err(JobError::Prepare)?;
+        let tree = detached(tree, Access::Write).map_err(JobError::Prepare)?;
         let user = self.launcher.user();
         let ProcessLimits { memory, cpu_secs, file_bytes } = process_limits(limits);
         let rlimits = Rlimits { memory, cpu_secs, files: FILES, file_bytes };
@@ -161,15 +165,6 @@ impl Unpacker {
         tracing::warn!("{message}");
         self.events.record(&Subject::Node, EventType::Warning, reason, &message);
     }
-}
-
-/// The mount of `tree` alone, from which nothing can be executed and no device opened.
-fn detached(tree: &Path) -> io::Result<OwnedFd> {
-    let mount = mount_tree::clone_mount(rustix::fs::CWD, tree, Submounts::Leave)?;
-    mount_tree::set_event_flow(&mount, EventFlow::Private)?;
-    let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    mount_tree::set_flags(&mount, flags, Submounts::Leave)?;
-    Ok(mount)
 }
 
 /// Passes all bytes on.
