@@ -32,7 +32,8 @@
 //! * [`worker`] serialises all work on one pod; its plan is a pure function from desired and observed state to actions.
 //! * [`runtime`] drives `podstead-shim` processes ([`shim`]), one per pod, which own the containers.
 //! * [`image`], [`volume`] and [`network`] prepare what a container needs; [`probe`] asks it how it is.
-//! * [`job`] starts short-lived processes without rights, which read what others wrote: [`image::unpack_job`] unpacks layers.
+//! * [`job`] starts short-lived processes without rights, which read what others wrote: [`image::unpack_job`] unpacks layers,
+//!   [`source::git::job`] reads git objects.
 //! * [`dns`] answers pods that ask for names, from what [`status`] says of pods.
 //! * [`status`] computes what the API shows; [`api`] serves it on a unix socket; [`cli`] asks for it.
 //! * [`upstream`] shows the pods of this host to a cluster, where one is configured.

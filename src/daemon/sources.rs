@@ -8,6 +8,7 @@ use podstead_settings::Allow;
 use podstead_source::PodSource;
 use podstead_source::bundle::{BundleOptions, BundleSource};
 use podstead_source::dir::{DirectoryOptions, DirectorySource};
+use podstead_source::git::job::ObjectJobs;
 use podstead_source::git::{GitLimits, GitOptions, GitSource, ReadLimits, SshOptions};
 use podstead_source::http::{HttpOptions, HttpSource};
 use podstead_source::http_client::shown;
@@ -120,6 +121,7 @@ pub(super) fn follow(
                 allow_rollback: *allow_rollback,
                 last_accepted,
                 store: paths.source_repository(name),
+                jobs: Arc::new(ObjectJobs::new(Arc::clone(images.launcher()), Arc::clone(images.events()))),
             };
             Box::new(GitSource::new(name.clone(), options))
         }

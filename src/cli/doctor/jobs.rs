@@ -1,4 +1,4 @@
-//! The walls around jobs, the processes that unpack images.
+//! The walls around jobs, the processes that unpack images and read git objects.
 
 use super::finding::Finding;
 use super::host::Host;
@@ -37,13 +37,17 @@ fn look(host: &Host) -> Observed {
 fn judge(observed: &Observed) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !observed.filter {
-        let why = "jobs refuse to work without a filter of system calls: no image can be pulled or imported";
+        let why =
+            "jobs refuse to work without a filter of system calls: no image can be pulled or imported, and no git source read";
         findings.push(Finding::problem("the kernel cannot filter system calls", why, "use a kernel with CONFIG_SECCOMP_FILTER"));
     }
     if !observed.user.is_own {
         findings.push(Finding::note(
             format!("there is no user {}", user::NAME),
-            format!("images are unpacked with uid {}, which another program could have, too", observed.user.uid),
+            format!(
+                "images are unpacked and git objects read with uid {}, which another program could have, too",
+                observed.user.uid
+            ),
             "systemd-sysusers podstead.conf",
         ));
     }
@@ -53,8 +57,10 @@ fn judge(observed: &Observed) -> Vec<Finding> {
     }
     if findings.is_empty() {
         let JobUser { uid, .. } = observed.user;
-        let what =
-            format!("images are unpacked as {} ({uid}), without network, with a system call filter and a memory limit", user::NAME);
+        let what = format!(
+            "images are unpacked and git objects read as {} ({uid}), without network, with a system call filter and a memory limit",
+            user::NAME
+        );
         findings.push(Finding::ok(what));
     }
     findings

@@ -8,7 +8,7 @@
 use super::error::GitError;
 use super::floor::Floor;
 use super::follow::blocking;
-use super::objects::{Copy, Objects, Store};
+use super::objects::{Copy, Objects, State, Store};
 use super::protocol::{Fetch, ObjectId};
 use super::remote::{Remote, Session};
 use super::select::Target;
@@ -65,8 +65,8 @@ struct Here {
     commits: Vec<ObjectId>,
     /// Commits without their parents.
     shallow: BTreeSet<ObjectId>,
-    /// True if the target is one of the complete commits.
-    complete: bool,
+    /// The objects, if the target is one of the complete commits.
+    complete: Option<Objects>,
     /// True if the local history is enough for the ancestor check.
     lineage: bool,
 }
@@ -81,16 +81,19 @@ impl Bringing<'_> {
         let mut here = self.look(copy).await?;
         let depths = if self.ancestor().is_some() { &DEPTHS[..] } else { &[1] };
         for depth in depths {
-            if here.complete && here.lineage {
+            if here.complete.is_some() && here.lineage {
                 break;
             }
             let (have, shallow) = (here.commits, here.shallow.into_iter().collect());
             let fetch = Fetch { want: Some(self.target.id), have, shallow, depth: *depth };
-            self.fetch(copy, fetch, session.take()).await?;
-            here = self.look(copy).await?;
+            here = self.fetch(copy, fetch, session.take()).await?;
         }
-        let copy = copy.clone();
-        blocking(move || judge(&copy.objects(&copy.state()?.shallow)?)).await
+        let (copy, complete) = (copy.clone(), here.complete);
+        blocking(move || match complete {
+            Some(objects) => judge(&objects),
+            None => judge(&copy.objects(&copy.state()?.shallow)?),
+        })
+        .await
     }
 
     /// Returns the commit that the target must descend from.
@@ -106,24 +109,28 @@ impl Bringing<'_> {
 
     async fn look(&self, copy: &Copy) -> Result<Here, GitError> {
         let (copy, target, ancestor) = (copy.clone(), self.target.id, self.ancestor());
+        // Only the object of an annotated tag leads to a commit with another name. It saves a job to know that nothing is here.
+        let may_be_tag = self.target.reference.as_ref().is_none_or(|reference| reference.starts_with("refs/tags/"));
         blocking(move || {
             let state = copy.state()?;
+            let missing =
+                |state: State| Here { commits: state.commits, shallow: state.shallow, complete: None, lineage: ancestor.is_none() };
+            if state.commits.is_empty() || !(may_be_tag || state.commits.contains(&target)) {
+                return Ok(missing(state));
+            }
             let objects = copy.objects(&state.shallow)?;
             // What was received and not recorded (the process ended in between) is as good as not here.
-            let commit = objects.has(target).then(|| objects.peel(target)).transpose()?.map(|peeled| peeled.commit);
-            let complete = commit.filter(|commit| state.commits.contains(commit));
-            let lineage = match (complete, ancestor) {
-                (_, None) => true,
-                (Some(commit), Some(ancestor)) => objects.descends(commit, ancestor)? || objects.boundary(&[commit])?.is_empty(),
-                (None, Some(_)) => false,
-            };
-            Ok(Here { commits: state.commits, shallow: state.shallow, complete: complete.is_some(), lineage })
+            let commit = if objects.has(target)? { Some(objects.peel(target)?.commit) } else { None };
+            match commit.filter(|commit| state.commits.contains(commit)) {
+                Some(commit) => here(state, objects, commit, ancestor),
+                None => Ok(missing(state)),
+            }
         })
         .await
     }
 
     /// Fetches into `copy`, after which the target is complete in it.
-    async fn fetch(&self, copy: &Copy, fetch: Fetch, session: Option<Session>) -> Result<(), GitError> {
+    async fn fetch(&self, copy: &Copy, fetch: Fetch, session: Option<Session>) -> Result<Here, GitError> {
         let mut session = match session {
             Some(session) => session,
             None => self.remote.connect().await?,
@@ -145,7 +152,20 @@ impl Bringing<'_> {
         boundaries.unshallow.iter().for_each(|id| {
             shallow.remove(id);
         });
-        let (copy, target) = (copy.clone(), self.target.id);
-        blocking(move || copy.complete(name.as_deref(), target, shallow)).await
+        let (copy, target, ancestor) = (copy.clone(), self.target.id, self.ancestor());
+        blocking(move || {
+            let (objects, commit) = copy.complete(name.as_deref(), target, shallow)?;
+            here(copy.state()?, objects, commit, ancestor)
+        })
+        .await
     }
+}
+
+/// What is here where `commit` is complete.
+fn here(state: State, objects: Objects, commit: ObjectId, ancestor: Option<ObjectId>) -> Result<Here, GitError> {
+    let lineage = match ancestor {
+        None => true,
+        Some(ancestor) => objects.descends(commit, ancestor)? || objects.boundary(&[commit])?.is_empty(),
+    };
+    Ok(Here { commits: state.commits, shallow: state.shallow, complete: Some(objects), lineage })
 }

@@ -1,5 +1,6 @@
 //! Errors of a git source.
 
+use super::job::JobError;
 use super::protocol::{ObjectId, ProtocolError};
 use std::io;
 use std::path::PathBuf;
@@ -114,6 +115,19 @@ pub enum GitError {
     /// The revision may not be used: not signed by the right key, or older than what is in force.
     #[error("refused: {0}")]
     Rejected(String),
+    /// An object is not what git makes: hostile, or of a broken program.
+    #[error("{kind} {id} is refused: {fault}")]
+    Malformed {
+        /// Its kind.
+        kind: String,
+        /// Its name.
+        id: ObjectId,
+        /// The fault.
+        fault: String,
+    },
+    /// The process that reads objects failed.
+    #[error(transparent)]
+    Job(#[from] JobError),
     /// Local objects cannot be read. A copy of a remote repository is then fetched again.
     #[error("the repository at {path} is damaged")]
     Damaged {
@@ -162,16 +176,13 @@ pub enum DamageError {
     State(String),
 }
 
-impl From<git2::Error> for DamageError {
-    fn from(error: git2::Error) -> Self {
-        Self::Git(error.message().to_owned())
-    }
-}
-
 impl GitError {
     /// Reports whether the content of the revision is the cause, not the connection or the disk.
     pub(super) fn is_of_the_revision(&self) -> bool {
-        matches!(self, Self::Rejected(_) | Self::NoPath { .. } | Self::BadPath { .. } | Self::NotACommit(_))
+        matches!(
+            self,
+            Self::Rejected(_) | Self::NoPath { .. } | Self::BadPath { .. } | Self::NotACommit(_) | Self::Malformed { .. }
+        )
     }
 
     /// Of an answer from `location`.

@@ -3,8 +3,9 @@
 use super::bring::{Bringing, bring};
 use super::error::GitError;
 use super::floor::{Floor, Followed, floor};
+use super::job::ObjectJobs;
 use super::judge::{Judged, Rules, judge};
-use super::objects::{Objects, Store};
+use super::objects::{Store, open_repository, references};
 use super::options::GitOptions;
 use super::protocol::ObjectId;
 use super::remote::{Remote, RemoteUrl, Session, Way};
@@ -17,6 +18,7 @@ use podstead_artifact::Artifact;
 use podstead_pod::Revision;
 use podstead_telemetry::error_chain;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Time that an earlier instance of the source has to release the directory.
@@ -88,7 +90,7 @@ impl Follower {
             }
             Place::Local(path) => {
                 let path = path.clone();
-                let references = blocking(move || Objects::open_repository(&path)?.references()).await?;
+                let references = blocking(move || references(&path)).await?;
                 Ok((follow.choose(&references)?, None))
             }
         }
@@ -105,11 +107,11 @@ impl Follower {
         let (judging, wanted) = (rules.clone(), target.clone());
         let (remote, store) = match &mut self.place {
             Place::Local(path) => {
-                let path = path.clone();
+                let (path, jobs) = (path.clone(), self.options.jobs.clone());
                 return blocking(move || {
                     // Whoever packs the repository anew meanwhile takes files away that are open here.
-                    match judge_in_place(&path, &wanted, &judging) {
-                        Err(GitError::Damaged { .. }) => judge_in_place(&path, &wanted, &judging),
+                    match judge_in_place(&path, &jobs, &wanted, &judging) {
+                        Err(GitError::Damaged { .. }) => judge_in_place(&path, &jobs, &wanted, &judging),
                         judged => judged,
                     }
                 })
@@ -119,7 +121,7 @@ impl Follower {
         };
         let store = match store {
             Some(store) => store.clone(),
-            None => store.insert(taken(&self.options.store).await?).clone(),
+            None => store.insert(taken(&self.options.store, &self.options.jobs).await?).clone(),
         };
         let bringing = Bringing {
             remote,
@@ -191,20 +193,20 @@ impl Pollable for Follower {
     }
 }
 
-fn judge_in_place(path: &Path, target: &Target, rules: &Rules) -> Result<Judged, GitError> {
-    let objects = Objects::open_repository(path)?;
-    if !objects.has(target.id) {
+fn judge_in_place(path: &Path, jobs: &Arc<ObjectJobs>, target: &Target, rules: &Rules) -> Result<Judged, GitError> {
+    let objects = open_repository(path, jobs)?;
+    if !objects.has(target.id)? {
         return Err(GitError::NoReference(format!("object {}", target.id)));
     }
     judge(&objects, target, rules, Timestamp::now())
 }
 
 /// Locks the source's directory.
-async fn taken(directory: &Path) -> Result<Store, GitError> {
+async fn taken(directory: &Path, jobs: &Arc<ObjectJobs>) -> Result<Store, GitError> {
     let deadline = tokio::time::Instant::now() + HANDOVER;
     loop {
-        let path = directory.to_owned();
-        if let Some(store) = blocking(move || Store::open(&path)).await? {
+        let (path, jobs) = (directory.to_owned(), jobs.clone());
+        if let Some(store) = blocking(move || Store::open(&path, &jobs)).await? {
             return Ok(store);
         }
         if tokio::time::Instant::now() >= deadline {

@@ -9,6 +9,8 @@
 //! remote    ssh, http, git's server    protocol: bytes of the conversation, pure
 //! bring     fetches missing objects
 //! objects   copy on disk, files of a commit, descent
+//! job       libgit2 in a process without rights: indexes packs, reads objects
+//! format    names of objects, what commits, tags and trees say    pure
 //! judge     floor: no older commit     verify: signature
 //! follow    poll loop
 //! ```
@@ -24,6 +26,8 @@ mod bring;
 mod error;
 mod floor;
 mod follow;
+mod format;
+pub mod job;
 mod judge;
 mod objects;
 mod options;

@@ -1,5 +1,6 @@
 //! Options of a git source.
 
+use super::job::ObjectJobs;
 use super::remote::{RemoteUrl, SshOptions};
 use super::select::Follow;
 use crate::SignatureRequirement;
@@ -7,9 +8,12 @@ use crate::http_client::HttpAccess;
 use crate::tree_rules::ReadLimits;
 use podstead_pod::Revision;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Options of a git source.
+///
+/// One type because a source has them all from its configuration, once, and each part of it takes its own.
 #[derive(Clone, Debug)]
 pub struct GitOptions {
     /// URL of the repository.
@@ -36,6 +40,8 @@ pub struct GitOptions {
     pub last_accepted: Option<Revision>,
     /// The source's own directory for what it fetches.
     pub store: PathBuf,
+    /// What starts the processes that read objects.
+    pub jobs: Arc<ObjectJobs>,
 }
 
 /// Limits of a git source.

@@ -4,6 +4,7 @@ mod content;
 mod crash;
 mod healing;
 mod http;
+mod jobs;
 mod misbehaviour;
 #[cfg(feature = "openpgp")]
 mod openpgp;
@@ -16,15 +17,19 @@ mod ssh;
 
 use crate::follower::{DEADLINE, content};
 use podstead::artifact::wake::Waker;
+use podstead::job::launch::{JobSettings, Launcher};
 use podstead::pod::SourceId;
+use podstead::source::git::job::ObjectJobs;
 use podstead::source::git::{Follow, GitLimits, GitOptions, GitSource, SshOptions};
 use podstead::source::http_client::HttpAccess;
+use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use podstead::{
     artifact::{Artifact, SourceReport},
     pod::Revision,
     source::PodSource,
 };
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -44,7 +49,26 @@ fn options(url: &str, state: &Path) -> GitOptions {
         allow_rollback: false,
         last_accepted: None,
         store: state.join("git"),
+        jobs: jobs(JobSettings::default(), Arc::new(Nobody)),
     }
+}
+
+/// What starts jobs: this test is another program.
+fn jobs(settings: JobSettings, events: Arc<dyn EventRecorder>) -> Arc<ObjectJobs> {
+    assert!(nix::unistd::geteuid().is_root(), "jobs give up rights that only root has: these tests need root");
+    let program = match std::env::var_os("PODSTEAD_BIN_DIR") {
+        Some(directory) => Path::new(&directory).join("podstead"),
+        None => env!("CARGO_BIN_EXE_podstead").into(),
+    };
+    Arc::new(ObjectJobs::new(Arc::new(Launcher::new(JobSettings { program, ..settings })), events))
+}
+
+/// Hears no events.
+#[derive(Debug)]
+struct Nobody;
+
+impl EventRecorder for Nobody {
+    fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}
 }
 
 /// A source that runs until the value is dropped.

@@ -4,11 +4,10 @@
 //! the old one.
 
 use super::copy::{Copy, State};
-use super::store::{Store, disk};
-use super::{Objects, damage, oid};
+use super::explained;
+use super::store::Store;
 use crate::git::error::GitError;
 use crate::git::protocol::ObjectId;
-use std::fs;
 
 /// Number of packs before the copy is compacted.
 const MAX_PACKS: usize = 50;
@@ -26,7 +25,7 @@ impl Store {
         }
         let fresh = self.fresh()?;
         fresh.make_directories()?;
-        fresh.take_over(&current.objects(&state.shallow)?, commit)?;
+        fresh.take_over(&current, commit)?;
         self.adopt_fresh()?;
         tracing::debug!(directory = %current.path().display(), packs, bytes, "compacted");
         Ok(true)
@@ -34,18 +33,11 @@ impl Store {
 }
 
 impl Copy {
-    fn take_over(&self, objects: &Objects, commit: ObjectId) -> Result<(), GitError> {
-        let damaged = |error: git2::Error| damage(self.path(), error.into());
-        let mut builder = objects.repository.packbuilder().map_err(damaged)?;
-        builder.set_threads(1);
-        builder.insert_commit(oid(commit)).map_err(damaged)?;
-        builder.write(&self.incoming(), 0o600).map_err(damaged)?;
-        let failed = disk("list", self.path());
-        for entry in fs::read_dir(self.incoming()).map_err(&failed)? {
-            let name = entry.map_err(&failed)?.file_name().to_string_lossy().into_owned();
-            if let Some(name) = name.strip_prefix("pack-").and_then(|name| name.strip_suffix(".idx")) {
-                self.place(name)?;
-            }
+    fn take_over(&self, from: &Self, commit: ObjectId) -> Result<(), GitError> {
+        from.let_jobs_read()?;
+        let copied = self.jobs().copy(commit, &from.objects_path(), &self.incoming());
+        if let Some(name) = copied.map_err(|failure| explained(self.jobs(), from.path(), failure))? {
+            self.place(&name)?;
         }
         let base_bytes = self.weight()?.1;
         self.save(&State::new(vec![commit], [commit].into(), base_bytes))

@@ -6,24 +6,34 @@
 //! state.json      which commits are here, and where their history ends
 //! ```
 //!
+//! A job without rights writes `incoming`, which belongs to its user, and another one reads `objects`, which it cannot change. So what lies in `objects` may
+//! be read by all users; the directory of the source, which it is in, is open to podstead alone.
+//!
 //! A pack is made durable before the record that names its commit, so that the record never promises what a power cut took. There are no
 //! references and no lock files: the record is one file, replaced atomically.
 
 use super::store::{Held, disk};
 use super::{Objects, damage};
 use crate::git::error::{DamageError, GitError};
+use crate::git::job::{ObjectJobs, Owner, open_written};
 use crate::git::protocol::ObjectId;
 use podstead_sys::atomic_file::{sync_parent, write_durable};
 use podstead_sys::remove_tree::remove_tree;
+use rustix::process::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const VERSION: u32 = 1;
+
+/// Mode of directories that jobs read.
+const OPEN_DIRECTORY: u32 = 0o755;
+/// Mode of files that jobs read.
+const OPEN_FILE: u32 = 0o444;
 
 /// Content of a copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,12 +60,12 @@ impl State {
 pub(in crate::git) struct Copy {
     directory: PathBuf,
     /// Nobody else may work in it meanwhile.
-    _held: Arc<Held>,
+    held: Arc<Held>,
 }
 
 impl Copy {
     pub(super) fn new(directory: PathBuf, held: &Arc<Held>) -> Self {
-        Self { directory, _held: held.clone() }
+        Self { directory, held: held.clone() }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -66,8 +76,16 @@ impl Copy {
         self.directory.join("incoming")
     }
 
+    pub(super) fn objects_path(&self) -> PathBuf {
+        self.directory.join("objects")
+    }
+
     pub(super) fn packs(&self) -> PathBuf {
         self.directory.join("objects/pack")
+    }
+
+    pub(super) fn jobs(&self) -> &Arc<ObjectJobs> {
+        self.held.jobs()
     }
 
     fn state_path(&self) -> PathBuf {
@@ -104,14 +122,25 @@ impl Copy {
 
     /// Opens the objects for reading; `shallow` are the commits that are here without their parents.
     pub(in crate::git) fn objects(&self, shallow: &BTreeSet<ObjectId>) -> Result<Objects, GitError> {
-        // libgit2 maps packs into memory, and a sector that cannot be read would then end the process by SIGBUS. Read first the ordinary
-        // way, it is an error.
+        self.let_jobs_read()?;
+        Objects::open(&self.objects_path(), &self.directory, Owner::Podstead, self.jobs(), shallow.clone())
+    }
+
+    /// Lets jobs read packs that an earlier version made for root alone.
+    pub(super) fn let_jobs_read(&self) -> Result<(), GitError> {
+        let open = |path: &Path, wanted: u32| {
+            let metadata = fs::symlink_metadata(path)?;
+            if !metadata.is_symlink() && metadata.permissions().mode() & wanted & 0o777 != wanted {
+                fs::set_permissions(path, fs::Permissions::from_mode(wanted))?;
+            }
+            Ok(())
+        };
+        let opened = open(&self.objects_path(), OPEN_DIRECTORY).and_then(|()| open(&self.packs(), OPEN_DIRECTORY));
+        opened.map_err(|error| damage(&self.directory, DamageError::Read(error)))?;
         for path in self.pack_files()? {
-            File::open(&path)
-                .and_then(|mut file| io::copy(&mut file, &mut io::sink()))
-                .map_err(|error| damage(&self.directory, DamageError::Read(error)))?;
+            open(&path, OPEN_FILE).map_err(|error| damage(&self.directory, DamageError::Read(error)))?;
         }
-        Objects::open(&self.directory.join("objects"), &self.directory, shallow.clone())
+        Ok(())
     }
 
     /// Packs and their indexes.
@@ -136,24 +165,35 @@ impl Copy {
     pub(super) fn make_directories(&self) -> Result<(), GitError> {
         let failed = disk("create", &self.directory);
         self.remove_leftovers()?;
-        for path in [self.packs(), self.incoming()] {
-            DirBuilder::new().mode(0o700).recursive(true).create(&path).map_err(&failed)?;
+        DirBuilder::new().mode(0o700).recursive(true).create(&self.directory).map_err(&failed)?;
+        for path in [self.objects_path(), self.packs()] {
+            DirBuilder::new().mode(OPEN_DIRECTORY).recursive(true).create(&path).map_err(&failed)?;
         }
+        let (user, group) = self.jobs().owner_of_packs();
+        let incoming = self.incoming();
+        DirBuilder::new().mode(0o700).create(&incoming).map_err(&failed)?;
+        chown(&incoming, Some(user), Some(group)).map_err(&failed)?;
         [self.packs(), self.directory.join("objects"), self.directory.clone()]
             .iter()
             .try_for_each(|path| sync_parent(path))
             .map_err(failed)
     }
 
-    /// Moves a received pack to the others, durably.
+    /// Moves a received pack to the others, durably. The job that wrote it has ended.
     pub(super) fn place(&self, name: &str) -> Result<(), GitError> {
         let failed = disk("move a pack into", &self.directory);
         // The index last: a pack without one is not looked at.
         for extension in ["pack", "idx"] {
             let file = format!("pack-{name}.{extension}");
             let from = self.incoming().join(&file);
-            File::open(&from).and_then(|file| file.sync_all()).map_err(&failed)?;
-            fs::rename(&from, self.packs().join(&file)).map_err(&failed)?;
+            let take = || {
+                let written = open_written(&from)?;
+                fchown(&written, Some(geteuid().as_raw()), Some(getegid().as_raw()))?;
+                written.set_permissions(fs::Permissions::from_mode(OPEN_FILE))?;
+                written.sync_all()?;
+                fs::rename(&from, self.packs().join(&file))
+            };
+            take().map_err(&failed)?;
         }
         File::open(self.packs()).and_then(|directory| directory.sync_all()).map_err(&failed)
     }

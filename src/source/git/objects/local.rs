@@ -1,66 +1,231 @@
 //! Repository on this host that podstead does not own: read, never written to.
+//!
+//! Its references are files, which are read here; its objects are read by a job, as those of a copy are.
 
-use super::{Objects, damage, object_id};
+use super::{Objects, damage};
 use crate::git::error::{DamageError, GitError};
+use crate::git::job::{ObjectJobs, Owner};
 use crate::git::protocol::{ObjectId, Reference};
-use git2::{ErrorCode, ObjectType, Repository};
-use std::collections::BTreeSet;
-use std::path::Path;
+use rustix::fs::OFlags;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-impl Objects {
-    /// Opens the repository at `path`, bare or with a work tree.
-    pub(in crate::git) fn open_repository(path: &Path) -> Result<Self, GitError> {
-        podstead_libgit2::initialise();
-        let missing = |reason: String| GitError::NotFound { location: path.display().to_string(), reason };
-        if let Err(error) = std::fs::metadata(path) {
-            return Err(missing(error.to_string()));
+/// References that a repository may have.
+const MAX_REFERENCES: usize = 200_000;
+/// Size of the list of packed references, and of other files of git.
+const MAX_FILE: u64 = 64 << 20;
+/// Directories of references in each other.
+const MAX_DEPTH: usize = 32;
+/// References to references that are followed.
+const MAX_LINKS: usize = 5;
+
+/// Opens the objects of the repository at `path`, bare or with a work tree.
+pub(in crate::git) fn open_repository(path: &Path, jobs: &Arc<ObjectJobs>) -> Result<Objects, GitError> {
+    let directory = git_directory(path)?;
+    let shallow = shallow(&directory).map_err(|source| damage(path, source))?;
+    let objects = directory.join("objects");
+    if objects.join("info/alternates").try_exists().unwrap_or(false) {
+        // A job sees one directory.
+        let reason =
+            "it borrows objects of another repository (objects/info/alternates); run git repack -a -d in it and remove that file";
+        return Err(damage(path, DamageError::State(reason.to_owned())));
+    }
+    Objects::open(&objects, path, Owner::Foreign, jobs, shallow)
+}
+
+/// All references of the repository at `path`.
+pub(in crate::git) fn references(path: &Path) -> Result<Vec<Reference>, GitError> {
+    let directory = git_directory(path)?;
+    let found = Written::read(&directory).map_err(|source| damage(path, source))?;
+    let resolved = found.0.keys().filter_map(|name| {
+        let id = found.resolved(name)?;
+        Some(Reference { name: name.clone(), id, peeled: None })
+    });
+    Ok(resolved.collect())
+}
+
+/// The directory of git itself.
+fn git_directory(path: &Path) -> Result<PathBuf, GitError> {
+    let missing = |reason: &str| GitError::NotFound { location: path.display().to_string(), reason: reason.to_owned() };
+    fs::metadata(path).map_err(|error| missing(&error.to_string()))?;
+    let is_repository = |directory: &PathBuf| directory.join("HEAD").is_file() && directory.join("objects").is_dir();
+    let directory = [path.join(".git"), path.to_owned()].into_iter().find(is_repository);
+    let directory = directory.ok_or_else(|| missing("not a git repository"))?;
+    let config = text(&directory.join("config")).map_err(|source| damage(path, source))?.unwrap_or_default();
+    let settings = config.lines().filter_map(|line| line.split_once('='));
+    for (name, value) in settings.map(|(name, value)| (name.trim().to_lowercase(), value.trim().to_lowercase())) {
+        if name == "objectformat" && value != "sha1" {
+            return Err(missing("its object format is not SHA-1; only SHA-1 is supported"));
         }
-        let opened = Repository::open_bare(path.join(".git")).or_else(|_| Repository::open_bare(path));
-        let repository = opened.map_err(|error| match error.code() {
-            ErrorCode::NotFound => missing("not a git repository".to_owned()),
-            _ if error.message().contains("object format") || error.message().contains("objectformat") => {
-                missing("its object format is not SHA-1; only SHA-1 is supported".to_owned())
-            }
-            _ => damage(path, error.into()),
-        })?;
-        let shallow = shallow(repository.commondir()).map_err(|source| damage(path, source))?;
-        Ok(Self { repository, path: path.to_owned(), shallow })
+        if name == "refstorage" && value != "files" {
+            return Err(missing("its references are not in files; only references in files are supported"));
+        }
+    }
+    Ok(directory)
+}
+
+/// What stands in the files of references.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    Id(ObjectId),
+    /// The name of another one.
+    Link(String),
+}
+
+struct Written(BTreeMap<String, Value>);
+
+impl Written {
+    /// A reference that is packed meanwhile is in its file, or it is in the list, which is read later.
+    fn read(directory: &Path) -> Result<Self, DamageError> {
+        let mut found = BTreeMap::new();
+        loose(&directory.join("refs"), "refs", 0, &mut found)?;
+        if let Some(value) = text(&directory.join("HEAD"))?.as_deref().and_then(value_of) {
+            found.insert("HEAD".to_owned(), value);
+        }
+        for (name, id) in packed(&text(&directory.join("packed-refs"))?.unwrap_or_default()) {
+            found.entry(name).or_insert(Value::Id(id));
+            check_count(&found)?;
+        }
+        Ok(Self(found))
     }
 
-    /// All its references.
-    pub(in crate::git) fn references(&self) -> Result<Vec<Reference>, GitError> {
-        let read = || -> Result<Vec<Reference>, git2::Error> {
-            let mut references = Vec::new();
-            for reference in self.repository.references()? {
-                let reference = reference?;
-                let (Ok(name), Ok(resolved)) = (reference.name(), reference.resolve()) else { continue };
-                let Some(id) = resolved.target() else { continue };
-                let peeled = match resolved.peel(ObjectType::Any) {
-                    Ok(object) if object.id() != id => Some(object_id(object.id())),
-                    Ok(_) | Err(_) => None,
-                };
-                references.push(Reference { name: name.to_owned(), id: object_id(id), peeled });
+    /// The object that a reference leads to; `None` where it leads nowhere, as that of an empty repository does.
+    fn resolved(&self, name: &str) -> Option<ObjectId> {
+        let mut name = name;
+        for _ in 0..MAX_LINKS {
+            match self.0.get(name)? {
+                Value::Id(id) => return Some(*id),
+                Value::Link(next) => name = next,
             }
-            match self.repository.refname_to_id("HEAD") {
-                Ok(id) => references.push(Reference { name: "HEAD".to_owned(), id: object_id(id), peeled: None }),
-                // It may name a branch that does not exist (yet).
-                Err(error) if error.code() == ErrorCode::NotFound => {}
-                Err(error) => return Err(error),
-            }
-            Ok(references)
-        };
-        read().map_err(|error| self.damaged(error))
+        }
+        None
     }
+}
+
+fn loose(directory: &Path, prefix: &str, depth: usize, found: &mut BTreeMap<String, Value>) -> Result<(), DamageError> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        // It was the last one in it, and was removed meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(DamageError::Read(error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(DamageError::Read)?;
+        let (Some(name), Ok(kind)) = (entry.file_name().to_str().map(str::to_owned), entry.file_type()) else { continue };
+        let name = format!("{prefix}/{name}");
+        if kind.is_dir() && depth < MAX_DEPTH {
+            loose(&entry.path(), &name, depth + 1, found)?;
+        } else if kind.is_file()
+            && let Some(value) = text(&entry.path())?.as_deref().and_then(value_of)
+        {
+            found.insert(name, value);
+            check_count(found)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_count(found: &BTreeMap<String, Value>) -> Result<(), DamageError> {
+    if found.len() > MAX_REFERENCES {
+        return Err(DamageError::State(format!("it has more than {MAX_REFERENCES} references")));
+    }
+    Ok(())
+}
+
+/// What stands in the file of a reference; `None` for one that is being written, or for another file.
+fn value_of(text: &str) -> Option<Value> {
+    let text = text.trim();
+    match text.strip_prefix("ref:") {
+        Some(name) => Some(Value::Link(name.trim().to_owned())),
+        None => text.parse().ok().map(Value::Id),
+    }
+}
+
+/// The list of packed references. Lines of comments and of what tags lead to are left out.
+fn packed(text: &str) -> impl Iterator<Item = (String, ObjectId)> {
+    text.lines().filter_map(|line| {
+        let (id, name) = line.split_once(' ')?;
+        Some((name.to_owned(), id.parse().ok()?))
+    })
 }
 
 /// Git's own record of commits without their parents.
 fn shallow(directory: &Path) -> Result<BTreeSet<ObjectId>, DamageError> {
-    match std::fs::read_to_string(directory.join("shallow")) {
-        Ok(text) => {
-            let ids: Result<_, _> = text.lines().map(str::parse).collect();
-            ids.map_err(|_| DamageError::State("its shallow file is not valid".to_owned()))
+    let text = text(&directory.join("shallow"))?.unwrap_or_default();
+    let ids: Result<_, _> = text.lines().map(str::parse).collect();
+    ids.map_err(|_| DamageError::State("its shallow file is not valid".to_owned()))
+}
+
+/// A file of text; `None` if it is not there.
+fn text(path: &Path) -> Result<Option<String>, DamageError> {
+    let mut bytes = Vec::new();
+    let mut read = || {
+        // Whoever owns the repository may put a FIFO there, which would hold the source up for ever.
+        let file = fs::File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other(format!("{} is no file", path.display())));
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+        file.take(MAX_FILE).read_to_end(&mut bytes)
+    };
+    match read() {
+        Ok(_) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(DamageError::Read(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0123456789abcdef0123456789abcdef01234567";
+
+    fn id(digit: char) -> String {
+        digit.to_string().repeat(40)
+    }
+
+    #[test]
+    fn references_are_read_from_files_and_the_list() {
+        let directory = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put("objects/x", "");
+        put("HEAD", "ref: refs/heads/main\n");
+        put("refs/heads/main", &format!("{}\n", id('a')));
+        put("refs/heads/deep/er", &id('b'));
+        put("refs/heads/half", "");
+        put("refs/remotes/origin/HEAD", "ref: refs/heads/nowhere\n");
+        put("packed-refs", &format!("# pack-refs with: peeled\n{ID} refs/tags/v1\n^{}\n{ID} refs/heads/main\n", id('c')));
+        let found: Vec<_> = references(directory.path()).unwrap().into_iter().map(|r| (r.name, r.id.to_string())).collect();
+        let expected =
+            [("HEAD", id('a')), ("refs/heads/deep/er", id('b')), ("refs/heads/main", id('a')), ("refs/tags/v1", ID.to_owned())];
+        assert_eq!(found, expected.map(|(name, id)| (name.to_owned(), id)));
+        put("refs/heads/main", "ref: HEAD");
+        assert!(references(directory.path()).unwrap().iter().all(|reference| reference.name != "HEAD"), "a circle leads nowhere");
+    }
+
+    #[test]
+    fn other_formats_are_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let refused = || references(directory.path()).unwrap_err().to_string();
+        assert!(refused().contains("not a git repository"));
+        fs::create_dir(directory.path().join("objects")).unwrap();
+        fs::write(directory.path().join("HEAD"), "ref: refs/heads/main").unwrap();
+        for (setting, expected) in [("objectFormat = sha256", "object format"), ("refStorage = reftable", "in files")] {
+            fs::write(directory.path().join("config"), format!("[extensions]\n\t{setting}\n")).unwrap();
+            assert!(refused().contains(expected), "{setting}");
+        }
+        fs::write(directory.path().join("config"), "[core]\n\tbare = true\n").unwrap();
+        assert_eq!(references(directory.path()).unwrap(), []);
+        let fifo = directory.path().join("packed-refs");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        assert!(references(directory.path()).is_err(), "nothing waits for a FIFO");
     }
 }

@@ -1,22 +1,19 @@
-//! A pack as it comes: indexed while it is received, in place only when it is whole and durable.
+//! A pack as it comes: indexed by a job while it is received, in place only when it is whole and durable.
 
 use super::copy::{Copy, State};
 use super::store::disk;
+use super::{Objects, explained};
 use crate::git::error::GitError;
-use crate::git::protocol::{ObjectId, PackScan};
+use crate::git::job::Failure;
+use crate::git::protocol::{ObjectId, ProtocolError};
 use bytes::Bytes;
-use git2::Indexer;
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// Pieces that wait for the disk. More would only be memory.
 const PIECES: usize = 4;
-
-/// libgit2 writes packs through a memory map, after writing one byte of the last page of each piece. A piece of at most one page thus has
-/// all its pages before they are touched, and a full disk is an error; with larger pieces it would be SIGBUS, the end of the process.
-const PAGE: usize = 4096;
 
 /// A pack that is being received.
 pub(in crate::git) struct Receiver {
@@ -36,53 +33,42 @@ impl Copy {
     }
 
     fn index(&self, mut bytes: mpsc::Receiver<Bytes>, location: &str) -> Result<Option<String>, GitError> {
-        podstead_libgit2::initialise();
         self.make_directories()?;
-        let broken = |error: &git2::Error| match error.class() {
-            git2::ErrorClass::Os | git2::ErrorClass::Filesystem => {
-                disk("write a pack to", self.path())(io::Error::other(error.message().to_owned()))
-            }
-            _ => GitError::Unreachable {
-                location: location.to_owned(),
-                reason: format!("received a damaged pack: {}", error.message()),
-            },
-        };
-        let mut indexer = Indexer::new(None, &self.incoming(), 0o600, false).map_err(|error| broken(&error))?;
-        let mut scan = PackScan::new();
+        let incoming = self.incoming();
+        let mut indexing = self.jobs().index(&incoming).map_err(|error| explained(self.jobs(), self.path(), error.into()))?;
         while let Some(piece) = bytes.blocking_recv() {
-            scan.push(&piece).map_err(|error| GitError::of_protocol(location, error))?;
-            for page in piece.chunks(PAGE) {
-                indexer.write_all(page).map_err(|error| match error.get_ref().and_then(|inner| inner.downcast_ref()) {
-                    Some(error) => broken(error),
-                    None => disk("write a pack to", self.path())(error),
-                })?;
+            if !indexing.send(&piece) {
+                break;
             }
         }
-        if !scan.is_whole() {
-            return Err(GitError::Unreachable { location: location.to_owned(), reason: "the pack was cut off".to_owned() });
-        }
-        if scan.is_empty() {
-            return Ok(None);
-        }
-        indexer.commit().map(Some).map_err(|error| broken(&error))
+        // Whoever sends is to stop.
+        drop(bytes);
+        indexing.finish().map_err(|failure| match failure {
+            Failure::Pack(told) => GitError::of_protocol(location, ProtocolError::NotGit(told.to_string())),
+            Failure::TooMuch(told) => GitError::of_protocol(location, ProtocolError::TooMuch(told.to_string())),
+            Failure::Cut => GitError::Unreachable { location: location.to_owned(), reason: "the pack was cut off".to_owned() },
+            Failure::Disk(told) => disk("write a pack to", self.path())(io::Error::other(told)),
+            Failure::Job(_) | Failure::Damaged(_) | Failure::Collision(_) => explained(self.jobs(), self.path(), failure),
+        })
     }
 
     /// Puts a received pack in place and records that what `target` leads to is here now, with its history down to `shallow`, and that
-    /// nothing else is wanted.
+    /// nothing else is wanted. Returns the objects and the commit.
     pub(in crate::git) fn complete(
         &self,
         name: Option<&str>,
         target: ObjectId,
         shallow: BTreeSet<ObjectId>,
-    ) -> Result<(), GitError> {
+    ) -> Result<(Objects, ObjectId), GitError> {
         if let Some(name) = name {
             self.place(name)?;
         }
         let before = self.state()?;
         let objects = self.objects(&shallow)?;
-        let commits = vec![objects.peel(target)?.commit];
-        let shallow = objects.boundary(&commits)?;
+        let commit = objects.peel(target)?.commit;
+        let shallow = objects.boundary(&[commit])?;
         let base_bytes = if before.base_bytes == 0 { self.weight()?.1 } else { before.base_bytes };
-        self.save(&State::new(commits, shallow, base_bytes))
+        self.save(&State::new(vec![commit], shallow, base_bytes))?;
+        Ok((objects, commit))
     }
 }

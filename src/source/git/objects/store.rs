@@ -10,6 +10,7 @@
 
 use super::copy::Copy;
 use crate::git::error::GitError;
+use crate::git::job::ObjectJobs;
 use podstead_sys::atomic_file::sync_parent;
 use podstead_sys::remove_tree::remove_tree;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
@@ -30,15 +31,22 @@ pub(in crate::git) struct Store {
 #[derive(Debug)]
 pub(super) struct Held {
     directory: PathBuf,
+    jobs: Arc<ObjectJobs>,
     /// Locked as long as it is open.
     _lock: File,
+}
+
+impl Held {
+    /// What starts the jobs that read and write here.
+    pub(super) fn jobs(&self) -> &Arc<ObjectJobs> {
+        &self.jobs
+    }
 }
 
 impl Store {
     /// Locks the directory, which need not exist, and removes what an earlier process left half done. `None` when another process, or an
     /// earlier incarnation of the source that has not ended yet, holds it.
-    pub(in crate::git) fn open(directory: &Path) -> Result<Option<Self>, GitError> {
-        podstead_libgit2::initialise();
+    pub(in crate::git) fn open(directory: &Path, jobs: &Arc<ObjectJobs>) -> Result<Option<Self>, GitError> {
         let failed = disk("open", directory);
         DirBuilder::new().mode(0o700).recursive(true).create(directory).map_err(&failed)?;
         let lock = File::options().create(true).truncate(false).write(true).open(directory.join("lock")).map_err(&failed)?;
@@ -47,7 +55,7 @@ impl Store {
             Err(Errno::WOULDBLOCK) => return Ok(None),
             Err(errno) => return Err(failed(errno.into())),
         }
-        let store = Self { held: Arc::new(Held { directory: directory.to_owned(), _lock: lock }) };
+        let store = Self { held: Arc::new(Held { directory: directory.to_owned(), jobs: jobs.clone(), _lock: lock }) };
         remove(&store.fresh_path()).map_err(&failed)?;
         if fs::symlink_metadata(store.current().path()).is_ok_and(|found| !found.is_dir()) {
             remove(store.current().path()).map_err(&failed)?;
