@@ -52,7 +52,7 @@ fn since_start(node: &mut Value, started_at: Timestamp) {
     }
 }
 
-/// What counts as a change.
+/// The node as it is compared for changes.
 fn without_heartbeats(node: &Value) -> Value {
     let mut node = node.clone();
     if let Some(metadata) = node["metadata"].as_object_mut() {

@@ -184,7 +184,7 @@ pub(super) fn parse_object(text: &str) -> Result<(ObjectType, String), String> {
     }
 }
 
-/// Where to look for what a cluster has as objects.
+/// The place to look for what a cluster has as objects.
 fn elsewhere(word: &str) -> Option<&'static str> {
     match word {
         "pv" | "persistentvolume" | "persistentvolumes" => Some("the data of claims is in podstead get pvc and podstead volume ls"),

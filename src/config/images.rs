@@ -22,7 +22,7 @@ pub struct WrittenImages {
     /// Part of the file system of `images` in `paths.state` that is kept free of images.
     #[serde(default)]
     pub reserve: WrittenReserve,
-    /// When and which unused images are removed.
+    /// Limits and times of the removal of unused images.
     #[serde(default)]
     pub collection: WrittenCollection,
 }

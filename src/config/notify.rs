@@ -121,7 +121,7 @@ pub struct Hook {
     pub name: String,
     /// Kinds that it hears of.
     pub on: BTreeSet<NotifyKind>,
-    /// What is notified.
+    /// The receiver.
     pub target: HookTarget,
     /// Time limit of an attempt.
     pub timeout: Duration,
@@ -150,7 +150,7 @@ pub enum HookTarget {
     },
 }
 
-/// Where a URL is written.
+/// Places that a URL is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookUrl {
     /// In the configuration.

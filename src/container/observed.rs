@@ -27,7 +27,7 @@ pub struct SandboxStatus {
     pub spec: SandboxSpec,
     /// Its state.
     pub state: SandboxState,
-    /// When it was made.
+    /// The time of its creation.
     pub created_at: Timestamp,
     /// The shim's process id while it lives.
     pub shim_pid: Option<u32>,
@@ -60,14 +60,14 @@ pub enum ContainerState {
     Running {
         /// Process id on the host.
         pid: u32,
-        /// When it was executed.
+        /// The time of its execution.
         started_at: Timestamp,
     },
     /// Its first process ended, or it could not be started.
     Exited {
-        /// When it was executed; `None` when it never was.
+        /// The time of its execution; `None` if it was never executed.
         started_at: Option<Timestamp>,
-        /// When it ended.
+        /// The time of its end.
         finished_at: Timestamp,
         /// Exit code; 128 + signal for a signal.
         exit_code: i32,
@@ -82,9 +82,9 @@ pub enum ContainerState {
     },
     /// It was running when its sandbox was lost: how it ended is not known.
     Unknown {
-        /// When it was executed.
+        /// The time of its execution.
         started_at: Option<Timestamp>,
-        /// When the loss was found.
+        /// The time at which the loss was found.
         found_at: Timestamp,
     },
 }
@@ -116,7 +116,7 @@ pub struct ContainerStatus {
     pub user: Option<ProcessUser>,
     /// Signal number that asks it to stop.
     pub stop_signal: i32,
-    /// When its record was made.
+    /// The time at which its record was made.
     pub created_at: Timestamp,
     /// The log file.
     pub log_path: PathBuf,

@@ -233,7 +233,7 @@ pub struct GivenDevices {
 /// A program that is run while a container is made. It gets the container's state on stdin, as the OCI runtime specification says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenHook {
-    /// When.
+    /// The time at which it runs.
     pub time: HookTime,
     /// The program.
     pub path: PathBuf,
@@ -245,7 +245,7 @@ pub struct GivenHook {
     pub timeout_secs: u32,
 }
 
-/// When a hook is run, in the order of the times.
+/// The times at which hooks run, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HookTime {

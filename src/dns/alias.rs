@@ -20,7 +20,7 @@ const SHORTEST_RECORD: usize = 11;
 /// The end of a chain of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// What the zone has for the last name.
+    /// Content of the zone for the last name.
     InZone(Name, Found),
     /// The last name is not of the zone.
     Outside(Name),

@@ -30,7 +30,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub(super) struct ZonePod {
     /// The source that it comes from.
     pub(super) source: SourceId,
-    /// When it was first seen; `None` if it does not say so.
+    /// The time at which it was first seen; `None` if it does not say so.
     pub(super) seen: Option<Timestamp>,
     /// Its namespace.
     pub(super) namespace: String,

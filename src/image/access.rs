@@ -57,7 +57,7 @@ pub(super) struct Access {
     of_host: bool,
 }
 
-/// What a pod may pull with.
+/// Secrets that a pod may pull with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Means {
     /// Its Secrets for an image.

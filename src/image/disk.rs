@@ -504,7 +504,7 @@ impl Disk {
         Ok(self.index().fetched_by_hand(&self.layout, reference)?)
     }
 
-    /// What is on disk, for [`plan`](super::collect::plan::plan). Without marks every image has one.
+    /// Content of the disk, for [`plan`](super::collect::plan::plan). Without marks every image has one.
     pub(super) fn content(&self, marks: Option<&[Root]>) -> io::Result<Content> {
         let now = Timestamp::now();
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -197,12 +197,12 @@ pub(super) struct RefRecord {
     pub(super) target: Digest,
     /// The manifest of this platform.
     pub(super) manifest: Digest,
-    /// When the image became whole under this reference.
+    /// The time at which the image became whole under this reference.
     pub(super) created_at: Timestamp,
     /// Kept by `podstead image pin`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) pinned: bool,
-    /// When somebody asked for it by hand.
+    /// The time at which somebody asked for it by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) by_hand_at: Option<Timestamp>,
     /// Access of pods without asking the registry.

@@ -247,7 +247,7 @@ impl Budget {
         self.image.as_ref().map_or(sum, |image| image.add(counter, count))
     }
 
-    /// What was taken so far.
+    /// Amounts taken so far.
     pub fn used(&self) -> Used {
         let [entries, implicit_directories, path_memory, bytes] =
             [Self::entries_of, Self::implicit_directories_of, Self::implicit_memory_of, Self::unpacked_bytes_of]

@@ -89,7 +89,7 @@ pub(super) struct Preload {
     directory: PathBuf,
     memory_file: PathBuf,
     memory: Memory,
-    /// What the archives brought, for those who collect images.
+    /// Images that the archives brought, for the collection of images.
     brought: PreloadedImages,
     /// Files that failed, and when they may be tried again, if ever.
     failed: BTreeMap<String, (Stamp, Option<tokio::time::Instant>)>,

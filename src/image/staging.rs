@@ -41,7 +41,7 @@ impl Staging {
         Ok(directory)
     }
 
-    /// What is in a compressed file, which a job decompresses.
+    /// Decompresses a file with a job.
     pub(super) fn decompress(&self, file: File, limits: &Limits) -> io::Result<Decompressed> {
         self.unpacker.decompress(file, self.directory()?, limits).map_err(io::Error::other)
     }
@@ -82,7 +82,7 @@ impl StagingDirectory {
         self.path.as_deref().unwrap_or(Path::new(""))
     }
 
-    /// What unpacks layers into it.
+    /// The unpacker of its layers.
     pub(super) fn unpacker(&self) -> &Unpacker {
         &self.unpacker
     }

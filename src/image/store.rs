@@ -86,7 +86,7 @@ pub struct ImageStoreConfig {
     pub limits: Limits,
     /// Space on the disk that images must leave free.
     pub reserve: Reserve,
-    /// When and down to what unused images are removed.
+    /// Limits and times of the removal of unused images.
     pub collection: CollectionConfig,
     /// Layers fetched at once, over all pulls, of which a registry has at most three, and one whatever the others do. At most three of them are
     /// unpacked at once, by jobs with some 5 MiB of memory each.
@@ -99,7 +99,7 @@ pub struct ImageStoreConfig {
     pub stall_timeout: Duration,
     /// For telling whether an image was pulled with the same credentials.
     pub fingerprint_key: FingerprintKey,
-    /// How the jobs are started that unpack layers.
+    /// Settings of the jobs that unpack layers.
     pub jobs: JobSettings,
 }
 

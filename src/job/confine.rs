@@ -45,7 +45,7 @@ pub struct Rlimits {
     pub file_bytes: u64,
 }
 
-/// What a job keeps.
+/// Rights that a job keeps.
 #[derive(Debug)]
 pub struct Rights<'a> {
     /// The user that it becomes.

@@ -139,7 +139,7 @@ mod tests {
         table.iter().map(|(name, _)| name.trim_start_matches("SYS_")).collect()
     }
 
-    /// What a reviewer reads. No call may come here without a reason.
+    /// The tables, for a reviewer. No call may come here without a reason.
     #[test]
     fn tables_are_these() {
         assert_eq!(

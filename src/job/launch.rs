@@ -46,7 +46,7 @@ pub enum StartError {
     Request(#[source] FrameError),
 }
 
-/// How jobs are started.
+/// Settings for the start of jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobSettings {
     /// The program that is executed: this one, but for tests, which are none.

@@ -10,7 +10,7 @@ const LONGEST: usize = 1024;
 pub struct Told(String);
 
 impl Told {
-    /// What is shown of `text`.
+    /// The part of `text` that is shown.
     pub fn new(text: &str) -> Self {
         let shown = |c: char| if c.is_control() || is_invisible(c) { '\u{fffd}' } else { c };
         let mut kept = String::new();

@@ -6,7 +6,7 @@ use std::path::Path;
 pub const NAME: &str = "podstead-job";
 /// A user that nobody else is, where the package made none: a checkout, a test. 65534 is `nobody`, as whom others run, too.
 const FALLBACK: u32 = 65533;
-/// Where users are listed.
+/// The file that lists users.
 pub const PASSWD: &str = "/etc/passwd";
 /// A list of users that is longer is not read.
 const LONGEST: u64 = 4 << 20;

@@ -87,7 +87,7 @@ pub fn init_kind(container: &Container) -> ContainerKind {
     if text(&container.restart_policy) == "Always" { ContainerKind::Sidecar } else { ContainerKind::Init }
 }
 
-/// When to ask the registry. An unset policy is defaulted by the image's tag (kubelet rule A17).
+/// The pull policy. An unset policy is defaulted by the image's tag (kubelet rule A17).
 pub fn pull_policy(container: &Container) -> PullPolicy {
     image_pull_policy(container.image_pull_policy.as_deref(), text(&container.image))
 }

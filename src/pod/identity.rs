@@ -111,12 +111,12 @@ pub const STAMPED_ANNOTATIONS: [&str; 6] = [
 pub const ANNOTATION_CONFIG_HASH: &str = "kubernetes.io/config.hash";
 /// Name of the source that delivered the pod.
 pub const ANNOTATION_CONFIG_SOURCE: &str = "kubernetes.io/config.source";
-/// When the pod was first seen; `None` if it does not say so.
+/// The time at which the pod was first seen; `None` if it does not say so.
 pub fn seen(pod: &Pod) -> Option<Timestamp> {
     pod.metadata.annotations.as_ref()?.get(ANNOTATION_CONFIG_SEEN)?.parse().ok()
 }
 
-/// When the pod was first seen.
+/// The annotation with the time at which the pod was first seen.
 pub const ANNOTATION_CONFIG_SEEN: &str = "kubernetes.io/config.seen";
 /// Annotation of a pod of a writable source: its name is the one in its manifest, without the name of the host.
 pub const ANNOTATION_KEEPS_NAME: &str = "podstead.dev/keeps-name";

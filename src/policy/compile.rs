@@ -94,7 +94,7 @@ pub enum Who {
     Block(Block),
 }
 
-/// What connections are to.
+/// Destination of connections.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
     /// Any port of any protocol, and protocols without ports.

@@ -214,7 +214,7 @@ impl Kernel {
         self.sets[&set].iter().any(is)
     }
 
-    /// What the rules of the chain `passing` do with the first packet of a connection.
+    /// The verdict of the rules of the chain `passing` on the first packet of a connection.
     fn passes(&self, flow: &Flow) -> bool {
         let family = Family::of(flow.source);
         let is_passed = |map: SetName, of: IpAddr, other: IpAddr| {

@@ -32,7 +32,7 @@ impl ProbeResult {
 pub struct ProbeFailure {
     /// As the event says it: `Readiness probe failed: ...`.
     pub message: String,
-    /// When.
+    /// The time of the result.
     pub at: Timestamp,
 }
 

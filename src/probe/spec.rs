@@ -33,7 +33,7 @@ impl fmt::Display for ProbeKind {
     }
 }
 
-/// When a probe is asked, and what its answers count.
+/// Times of a probe, and the number of answers that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// From the container's start to the first check.
@@ -55,7 +55,7 @@ pub struct ProbeSpec {
     pub kind: ProbeKind,
     /// The check to make, or the reason why it is impossible.
     pub action: Result<Action, ActionError>,
-    /// When.
+    /// The times and thresholds.
     pub timing: Timing,
 }
 

@@ -62,7 +62,7 @@ pub enum ImageError {
     Needed {
         /// As written.
         reference: String,
-        /// Who needs it.
+        /// The user of the image.
         reason: String,
     },
     /// Unused images cannot be removed.
@@ -108,7 +108,7 @@ pub struct ImageRecord {
     pub content_bytes: u64,
     /// Kept by `podstead image pin`.
     pub pinned: bool,
-    /// When it became whole.
+    /// The time at which it became whole.
     pub created_at: jiff::Timestamp,
 }
 

@@ -42,9 +42,9 @@ pub(super) struct Container {
     pub(super) record_due: Option<Instant>,
     /// The status to report until the record of its exit is written.
     pub(super) told: Option<ContainerStatus>,
-    /// When its program was executed, as soon as that is known.
+    /// The time at which its program was executed, once it is known.
     pub(super) executed: Option<Tick>,
-    /// When its first output was read.
+    /// The time at which its first output was read.
     pub(super) first_output: Option<Tick>,
     /// Requests to kill it that are answered when its end is told.
     pub(super) kills: Vec<(ClientKey, u64)>,

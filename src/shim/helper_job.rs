@@ -90,9 +90,9 @@ pub(super) struct HelperJob {
     pub(super) reply_to: (ClientKey, u64),
     /// Killed if it is not done by then.
     pub(super) deadline: Instant,
-    /// When its start began.
+    /// The time at which its start began.
     pub(super) began: Tick,
-    /// When the record of intent was on disk; until then, when its writing began.
+    /// The time at which the record of intent was on disk; until then, the time at which its writing began.
     pub(super) recorded: Tick,
     /// Conditions that the program still waits for.
     awaits: Awaits,

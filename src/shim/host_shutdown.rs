@@ -132,7 +132,7 @@ impl PodShim {
         last.filter(waiting).map(|container| container.key).into_iter().collect()
     }
 
-    /// When something is to be done because of time, if the host shuts down.
+    /// The next deadline, if the host shuts down.
     pub(super) fn next_of_host_shutdown(&self) -> Option<Instant> {
         let deadline = self.host_shutdown?;
         let sleeping = self.living().filter_map(|container| match container.stopping {

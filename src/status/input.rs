@@ -96,7 +96,7 @@ pub struct StatusInput<'a> {
     pub resize: Option<&'a Resize>,
     /// Its devices that may be unplugged; `None` of a pod that names none.
     pub plugged: Option<&'a PluggedDevices>,
-    /// When this host took the pod up.
+    /// The time at which this host took the pod up.
     pub started_at: Option<Timestamp>,
     /// The status before, for the times at which conditions changed.
     pub previous: Option<&'a PodStatus>,

@@ -19,15 +19,15 @@ pub struct SourceStatus {
     pub location: String,
     /// The revision last read from the place.
     pub fetched: Option<Revision>,
-    /// When content was last read that differed from the content before.
+    /// The last time at which content was read that differed from the content before.
     pub fetched_at: Option<Timestamp>,
     /// The revision that was last recorded and applied.
     pub accepted: Option<Revision>,
-    /// When it was made durable.
+    /// The time at which it was made durable.
     pub accepted_at: Option<Timestamp>,
     /// The revision whose set was last given to the workers of its pods.
     pub applied: Option<Revision>,
-    /// When it was given to them.
+    /// The time at which it was given to them.
     pub applied_at: Option<Timestamp>,
     /// That it stays so, whatever the place says.
     pub hold: Option<Hold>,

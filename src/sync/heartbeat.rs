@@ -52,7 +52,7 @@ impl fmt::Debug for Heartbeat {
     }
 }
 
-/// When the loop gave its last sign of life. Clones share it.
+/// The time of the loop's last sign of life. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Pulse(Arc<Mutex<Instant>>);
 

@@ -53,7 +53,7 @@ impl Paths {
         self.state.join("api").join("tls.pem")
     }
 
-    /// What is remembered of workloads: a directory for each namespace, in it one for each kind.
+    /// Records of workloads: a directory for each namespace, in it one for each kind.
     pub fn workloads(&self) -> PathBuf {
         self.state.join("workloads")
     }

@@ -49,7 +49,7 @@ struct Similar {
 #[derive(Debug)]
 struct Bucket {
     tokens: u32,
-    /// When the last token was added.
+    /// The time at which the last token was added.
     refilled: Timestamp,
     last: Timestamp,
 }

@@ -53,9 +53,9 @@ pub struct LoggedEvent {
     pub is_combined: bool,
     /// Number of occurrences.
     pub count: u32,
-    /// When it happened first.
+    /// The time of its first occurrence.
     pub first_seen: Timestamp,
-    /// When it happened last.
+    /// The time of its last occurrence.
     pub last_seen: Timestamp,
     /// Version of the journal at its last change.
     pub version: u64,

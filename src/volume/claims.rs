@@ -42,7 +42,7 @@ pub(super) const PRIVATE: u32 = 0o750;
 #[serde(rename_all = "camelCase")]
 pub struct ClaimRecord {
     pub(super) version: u32,
-    /// When the directory was made.
+    /// The time at which the directory was made.
     pub created_at: Timestamp,
     /// The claim's request when it was seen last.
     #[serde(flatten)]

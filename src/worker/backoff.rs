@@ -23,7 +23,7 @@ pub struct BackoffPolicy {
 pub struct Backoff {
     /// The pause that follows the next failure.
     pub delay: Duration,
-    /// When `delay` was decided: the last restart, or the last failed attempt.
+    /// The time at which `delay` was decided: the last restart, or the last failed attempt.
     pub updated: Moment,
 }
 

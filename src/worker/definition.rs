@@ -75,7 +75,7 @@ pub struct VolumeImage {
     pub volume: String,
     /// As written.
     pub reference: String,
-    /// When to ask the registry.
+    /// The pull policy.
     pub policy: PullPolicy,
 }
 
@@ -90,7 +90,7 @@ pub struct ContainerDefinition {
     pub hash: DefinitionHash,
     /// Image reference as written.
     pub image: String,
-    /// When to ask the registry.
+    /// The pull policy.
     pub pull_policy: PullPolicy,
     /// Its resources.
     pub resources: ContainerResources,

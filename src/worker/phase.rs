@@ -33,7 +33,7 @@ pub enum WorkPhase {
 pub struct Termination {
     /// The reason.
     pub cause: Cause,
-    /// When it began.
+    /// The time at which it began.
     pub began: Moment,
     /// Time for containers after their stop signal; only ever shortened (rule C7).
     pub grace: Duration,

@@ -28,10 +28,10 @@ struct Slot {
     /// Its share in the tier (see [`burstable_cpu_milli`]).
     burstable_milli: i64,
     queue: WorkQueue<Arc<DesiredPod>>,
-    /// When the definition came that no turn has taken yet.
+    /// The arrival of the definition that no turn has taken yet.
     ordered: Option<Tick>,
     seat: Seat,
-    /// When it wants a turn although nothing happens.
+    /// The time of its next turn, if nothing happens before.
     wake: Option<Moment>,
     /// Orders of operators that no turn has taken yet. Few: each operator waits for the answer.
     orders: Vec<Given>,

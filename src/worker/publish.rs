@@ -1,4 +1,4 @@
-//! What a worker publishes of its pod: status, definition and probes. What a next daemon must repeat of it is saved before.
+//! Publishes the state of a worker's pod: status, definition and probes. What a next daemon must repeat of it is saved before.
 
 use super::event_subject::subject;
 use super::phase::{Cause, Termination, WorkPhase};

@@ -46,11 +46,11 @@ pub struct PodRecord {
 /// A stop by an operator. Containers that ended while it was in force ended because of it, so that their exit codes do not count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Halt {
-    /// When it was ordered.
+    /// The time of the order.
     pub since: Timestamp,
     /// The boot in which it was ordered.
     pub boot_id: String,
-    /// When the pod was started again; `None` while the stop is in force.
+    /// The time at which the pod was started again; `None` while the stop is in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }

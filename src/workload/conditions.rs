@@ -14,9 +14,9 @@ pub struct Condition {
     pub reason: String,
     /// Its message.
     pub message: String,
-    /// When its reason or message last changed.
+    /// The time of the last change of its reason or message.
     pub updated: Timestamp,
-    /// When its status last changed.
+    /// The time of the last change of its status.
     pub changed: Timestamp,
 }
 

@@ -49,7 +49,7 @@ impl fmt::Debug for Context<'_> {
     }
 }
 
-/// When a pod became available, or will.
+/// The time at which a pod became available, or will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Availability {
     /// It is not ready, is being stopped or has ended.

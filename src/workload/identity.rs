@@ -11,7 +11,7 @@ pub struct Identity {
     pub uid: String,
     /// The number of the edit.
     pub generation: i64,
-    /// When it was first seen.
+    /// The time at which it was first seen.
     pub first_seen: Timestamp,
     /// The spec of that generation, hashed.
     spec: u64,

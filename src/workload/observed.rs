@@ -52,7 +52,7 @@ pub struct ObservedPod {
     pub restarts: u32,
     /// Containers that ended.
     pub ends: Vec<ContainerEnd>,
-    /// When it ended, if its phase is final.
+    /// The time of its end, if its phase is final.
     pub ended_at: Option<Moment>,
     /// Its conditions.
     pub conditions: Vec<PodCondition>,

@@ -57,7 +57,7 @@ pub struct Revision {
     pub hash: TemplateHash,
     /// UID of the ReplicaSet or ControllerRevision that stands for it.
     pub uid: String,
-    /// When it was made.
+    /// The time at which it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
     /// The template as written.

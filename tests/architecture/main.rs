@@ -74,7 +74,7 @@ const PURE: &[&str] = &[
     "container/oci",
 ];
 
-/// What pure code must not name.
+/// Names that pure code must not use.
 const IMPURE: &[&str] = &[
     "tokio::",
     "std::fs",

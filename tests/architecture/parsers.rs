@@ -3,7 +3,7 @@
 use crate::source_tree::{SourceFile, source_files};
 use std::collections::BTreeSet;
 
-/// What gives it away.
+/// Marks of a parser.
 const MARKS: [&str; 8] =
     ["flate2::", "zstd::", "tar_core::", "TarReader::new", "compression::Decoder", "git2::", "podstead_libgit2::", "libgit2_sys::"];
 

@@ -37,7 +37,7 @@ impl SourceFile {
         self.path.rsplit('/').next().unwrap().trim_end_matches(".rs")
     }
 
-    /// Whether the file is one of `places` (folder, or file without ending) or lies in one.
+    /// True if the file is one of `places` (folder, or file without ending) or lies in one.
     pub(crate) fn is_below(&self, places: &[&str]) -> bool {
         let path = self.path.trim_end_matches(".rs");
         places.iter().any(|place| path == *place || path.strip_prefix(place).is_some_and(|rest| rest.starts_with('/')))

@@ -31,7 +31,7 @@ fn file_of(name: &str) -> Option<(PathBuf, &str)> {
     candidates.into_iter().find(|path| path.is_file()).map(|path| (path, test))
 }
 
-/// Whether the file has a function of that name which is marked as a test.
+/// True if the file has a function of that name which is marked as a test.
 fn has_test(file: &Path, test: &str) -> bool {
     let text = fs::read_to_string(file).unwrap();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();

@@ -1,4 +1,4 @@
-//! What goes to the disk: bytes and flushes of a device that has the state directory alone, and syncs, counted by `strace`.
+//! Traffic to the disk: bytes and flushes of a device that has the state directory alone, and syncs, counted by `strace`.
 
 use crate::figures::row;
 use crate::support::{Strace, TestHost, eventually};

@@ -1,4 +1,4 @@
-//! What the TLS port costs: its memory, and the CPU time of many clients that watch many pods.
+//! Costs of the TLS port: its memory, and the CPU time of many clients that watch many pods.
 
 use crate::figures::row;
 use crate::idle::spent;

@@ -1,4 +1,4 @@
-//! What daemon and shims do when there is nothing to do.
+//! Work of daemon and shims when there is nothing to do.
 
 use crate::figures::row;
 use crate::memory::{grow, shims};

@@ -1,4 +1,4 @@
-//! How long it takes until something runs, and until it is gone.
+//! Time until something runs, and until it is gone.
 
 use crate::figures::{Series, row};
 use crate::peers::{Podman, Runtime};

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often what is slow is measured.
+/// Number of measurements of what is slow.
 const PEER_RUNS: usize = 20;
-/// How long data flow for one figure of throughput.
+/// Duration of the data flow for one figure of throughput.
 const FLOW_SECONDS: u32 = 4;
 
 /// A network namespace; it goes with this.
@@ -180,7 +180,7 @@ impl Netavark {
     }
 }
 
-/// What the daemon's log says of its network. These are lines of the level `debug`.
+/// Lines of the daemon's log about its network, of the level `debug`.
 pub(crate) const SET_UP: &str = "network is set up";
 const TAKEN_DOWN: &str = "network is taken down";
 const RULES: &str = "packet rules lead to the pod";
@@ -197,7 +197,7 @@ impl Shipped {
         Self(host)
     }
 
-    /// How long each piece of work of a kind took so far.
+    /// Durations of the pieces of work of a kind so far.
     fn took(&self, what: &str) -> Vec<Duration> {
         let log = self.0.daemon_log();
         let of = |line: &str| line.split("took_us=").nth(1)?.split_ascii_whitespace().next()?.parse().ok();

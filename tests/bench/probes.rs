@@ -1,4 +1,4 @@
-//! What many pods cost when nothing happens, what their probes cost, and whether those come in time: pods with two probes each, then commands.
+//! Costs of many pods when nothing happens, costs of their probes, and the delay of those: pods with two probes each, then commands.
 //!
 //! `PODSTEAD_BENCH_PODS` (250) and `PODSTEAD_BENCH_SECONDS` (60) make it larger or shorter.
 
@@ -22,7 +22,7 @@ fn number(variable: &str, otherwise: usize) -> usize {
     std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
 }
 
-/// What was spent in a window: CPU of the daemon, and of shims with the helpers that they waited for, in milliseconds; bytes written.
+/// Costs in a window: CPU of the daemon, and of shims with the helpers that they waited for, in milliseconds; bytes written.
 #[derive(Debug)]
 struct Window {
     daemon_ms: u64,

@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 const SERVICES: usize = 1000;
 /// Endpoints of each, but for the one that answers.
 const ENDPOINTS: usize = 5;
-/// How often each figure is measured, alternating with what it is compared to.
+/// Number of measurements of each figure, alternating with what it is compared to.
 const ROUNDS: usize = 5;
-/// How long packets flow for one figure.
+/// Duration of the flow of packets for one figure.
 const FLOW: Duration = Duration::from_secs(1);
 /// Changes of one endpoint.
 const CHANGES: usize = 20;
@@ -28,11 +28,11 @@ const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The line of the daemon's log about a change of Services.
 const SERVED: &str = "packet rules of Services are changed";
-/// Where the Service that answers is.
+/// Address of the Service that answers.
 const ANSWERING: Ipv4Addr = Ipv4Addr::new(10, 202, 0, 9);
-/// Where the peer's Service is.
+/// Address of the peer's Service.
 const PEER: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 9);
-/// Where the proxy in user space listens: the host, as pods see it.
+/// Address of the proxy in user space: the host, as pods see it.
 const PROXY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(169, 254, 0, 1), 7000);
 /// Port of all of them, and of the pod behind the Service.
 const PORT: u16 = 7000;

@@ -182,7 +182,7 @@ fn templates_and_outputs_have_limits() {
     assert!(error.to_string().contains("selects more than"), "{error}");
 }
 
-/// What templates are made of.
+/// Pieces of templates.
 const PIECES: &[&str] = &[
     "{",
     "}",

@@ -13,12 +13,12 @@ mod lan;
 
 use lan::{HOST_V4, Site, web};
 
-/// What the restricted source may use in the cases that share a namespace.
+/// Rights of the restricted source in the cases that share a namespace.
 const BESIDE: &str = "{namespaces: [default], persistentVolumes: true}";
 const SHARES_ALL: &str =
     "[{with: [apps], secrets: [login], configMaps: [settings], persistentVolumeClaims: [data], subdomains: [db]}]";
 
-/// Which source is configured first.
+/// The source that is configured first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum First {
     Base,
@@ -88,7 +88,7 @@ fn pod(name: &str, container: &str, volumes: &str) -> String {
 const OF_SECRET: &str = "    env: [{name: A, valueFrom: {secretKeyRef: {name: login, key: key}}}]";
 const MOUNTS: &str = "    volumeMounts: [{name: v, mountPath: /v}]";
 
-/// What keeps the pod's container waiting, when it names the owner and the field that would share.
+/// The state of the pod whose container waits, when its reason names the owner and the field that would share.
 fn wait_refused(host: &TestHost, name: &str, field: &str) -> PodView {
     let told = format!("belongs to source base and is not shared with source apps (to share it, set with: [apps] and {field}");
     let message = |pod: &PodView| pod.container("c")["state"]["waiting"]["message"].as_str().unwrap_or_default().to_owned();

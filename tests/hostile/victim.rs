@@ -105,7 +105,7 @@ pub(crate) fn outcome(host: &TestHost, name: &str) -> String {
     message(&pod)
 }
 
-/// Why the container `c` does not run.
+/// The reason why the container `c` does not run.
 pub(crate) fn message(pod: &PodView) -> String {
     let state = &pod.container("c")["state"];
     let of = |kind: &str| state[kind]["message"].as_str().map(str::to_owned);

@@ -260,7 +260,7 @@ fn read_only_path_over_dev_is_so_below_it() {
     remove(&host, "evil");
 }
 
-/// What the manifest's check says.
+/// The refusal of the manifest's check.
 fn refused(host: &TestHost, text: &str) -> String {
     host.write_manifest("evil.yaml", text);
     eventually("the problem", || {

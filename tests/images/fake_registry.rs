@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What happens to a request for a layer instead of the right answer.
+/// Faults in place of the right answer to a request for a layer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
     /// The connection ends after so many bytes.
@@ -29,7 +29,7 @@ pub(crate) enum Fault {
     IgnoreRange(usize),
 }
 
-/// How it wants to be asked.
+/// Ways in which it wants to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Door {
     Open,

@@ -136,7 +136,7 @@ pub(crate) struct Artifact {
 }
 
 impl Artifact {
-    /// What is behind the tag `.sig`.
+    /// Content of the tag `.sig`.
     pub(crate) fn simple(signatures: &[Simple]) -> Self {
         let config = b"{}".to_vec();
         let layers: Vec<Value> = signatures

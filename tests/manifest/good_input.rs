@@ -1,4 +1,4 @@
-//! What a good file gives.
+//! Tests of good files.
 
 use crate::support::{WEB, decode, place_of, pod};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;

@@ -52,21 +52,21 @@ fn pod(decoded: Decoded) -> Value {
     }
 }
 
-/// What is told of the patched object.
+/// Problems of the patched object.
 fn problems(base: &str, patches: &[&str]) -> Vec<String> {
     let decoded = apply(base, patches);
     assert_eq!((decoded.objects.len(), keys(&decoded.broken)), (0, vec!["web"]));
     decoded.problems.iter().map(ToString::to_string).collect()
 }
 
-/// What is told of a patch by itself.
+/// Problems of a patch by itself.
 fn faults(text: &str) -> Vec<String> {
     let decoded = manifest::decode("p.yaml", text.as_bytes(), &Limits::default());
     assert!(decoded.patches.is_empty() && !decoded.problems.is_empty(), "{text}");
     decoded.problems.iter().map(ToString::to_string).collect()
 }
 
-/// What kubectl makes of the same; `None` when it refuses.
+/// The result of kubectl for the same; `None` when it refuses.
 fn kubectl(base: &Value, kind: &str, patch: &Value) -> Option<Value> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("base.json");
@@ -79,7 +79,7 @@ fn kubectl(base: &Value, kind: &str, patch: &Value) -> Option<Value> {
     pod.filter(|_| output.status.success()).map(|pod| serde_json::to_value(pod).unwrap())
 }
 
-/// What podstead makes of the same, or why it refuses.
+/// The result of podstead for the same, or the reason for its refusal.
 fn podstead(base: &Value, kind: &str, patch: &Value) -> Result<Value, String> {
     let field = if kind == "strategic" { "strategicMerge" } else { "json" };
     let document = json!({

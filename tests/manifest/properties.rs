@@ -1,4 +1,4 @@
-//! What holds for any input: no panic, no contradiction in the answer, and a typed object written out is read as the same object.
+//! Properties for any input: no panic, no contradiction in the answer, and a typed object written out is read as the same object.
 
 use crate::support::{WEB, check_invariants, decode, pod};
 use k8s_openapi::api::core::v1::Pod;

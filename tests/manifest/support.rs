@@ -71,7 +71,7 @@ pub(crate) fn keys(broken: &[Option<ObjectKey>]) -> Vec<&str> {
     broken.iter().map(|key| key.as_ref().map_or("?", |key| key.name.as_str())).collect()
 }
 
-/// What holds for the answer to any input.
+/// Checks the properties of the answer to any input.
 pub(crate) fn check_invariants(bytes: &[u8], decoded: &Decoded) {
     let Decoded { objects, problems, broken, patches, broken_patches, removed, touched, ignored } = decoded;
     assert!(removed.is_empty() && touched.is_empty(), "without patches");

@@ -4,7 +4,7 @@ use crate::support::{TestHost, eventually};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// What the package brings.
+/// The profile of the package.
 const DEFAULT: &str = include_str!("../../packaging/deb/apparmor");
 
 /// A profile that allows everything but writing one file.

@@ -28,7 +28,7 @@ fn sh(host: &TestHost, pod: &str, script: &str) -> String {
     host.exec(pod, "c", &["/bin/sh", "-c", script])
 }
 
-/// What `script` prints in a terminal of its own.
+/// Output of `script` in a terminal of its own.
 fn in_a_terminal(host: &TestHost, pod: &str, script: &str) -> String {
     host.cli_ok(&["exec", "-t", pod, "-c", "c", "--", "/bin/sh", "-c", script]).replace('\r', "")
 }

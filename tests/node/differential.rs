@@ -84,7 +84,7 @@ const PODS: [(&str, &str, &str); 9] = [
     ("group", "", "      securityContext: {runAsUser: 0, runAsGroup: 7}\n"),
 ];
 
-/// What the pods refer to.
+/// Objects that the pods refer to.
 const OBJECTS: &str = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {LEVEL: high, NAME: from map}\n";
 
 fn manifest((name, spec, container): (&str, &str, &str)) -> String {

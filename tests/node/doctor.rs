@@ -15,7 +15,7 @@ fn examine(host: &TestHost) -> (Option<i32>, Vec<Value>) {
     (output.status.code(), report["findings"].as_array().cloned().unwrap())
 }
 
-/// Whether a finding of this check and severity says so.
+/// True if a finding of this check and severity says so.
 fn says(findings: &[Value], check: &str, severity: &str, what: &str) -> bool {
     findings.iter().any(|finding| {
         finding["check"] == check && finding["severity"] == severity && finding["what"].as_str().unwrap().contains(what)

@@ -69,7 +69,7 @@ fn wait_logged(host: &TestHost, needle: &str) {
     });
 }
 
-/// Whether a file of the same file system has these bytes: volumes of Secrets are on others.
+/// True if a file of the same file system has these bytes: volumes of Secrets are on others.
 fn holds(directory: &Path, needle: &[u8]) -> bool {
     let device = fs::metadata(directory).unwrap().dev();
     fs::read_dir(directory).unwrap().any(|entry| {

@@ -242,7 +242,7 @@ fn each_host_runs_the_shared_pod_with_its_own_patch() {
     assert_eq!(before[1..], after[1..]);
 }
 
-/// What stands in the README between this line and the next end of a block.
+/// Lines of the README between this line and the next end of a block.
 fn block_of_the_readme(first: &str) -> String {
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
     let blocks = readme.split("```yaml\n").skip(1).map(|block| block.split("```").next().unwrap());

@@ -1,4 +1,4 @@
-//! What a container learns of its pod: names, downward API, arguments, terminal and standard input, last words (kubelet rules D19 to D23).
+//! A container's knowledge of its pod: names, downward API, arguments, terminal and standard input, last words (kubelet rules D19 to D23).
 
 use crate::support::{TestHost, eventually};
 use std::fs;

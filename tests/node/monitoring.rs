@@ -1,4 +1,4 @@
-//! What monitoring reads, by the tools that read it: promtool, a Prometheus, curl.
+//! Metrics and their consumers: promtool, a Prometheus, curl.
 
 use crate::support::{TestHost, eventually};
 use serde_json::Value;

@@ -21,7 +21,7 @@ pub(crate) struct Receiver {
     got: Arc<Mutex<Vec<(String, String)>>>,
 }
 
-/// What the receiver does with the n-th request.
+/// The answer of the receiver to the n-th request.
 pub(crate) type Behaviour = dyn Fn(usize) -> Reply + Send + Sync;
 
 pub(crate) enum Reply {

@@ -4,7 +4,7 @@ use crate::support::{TestHost, binary, eventually};
 use std::fs;
 use std::process::Command;
 
-/// What `podstead plan` says of these files in place of the source's.
+/// Output of `podstead plan` for these files in place of the source's.
 fn plan(host: &TestHost, files: &[(&str, &str)]) -> String {
     let proposed = host.path("proposed");
     fs::create_dir_all(&proposed).unwrap();

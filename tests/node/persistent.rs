@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What nobody uses any more is looked for once a minute.
+/// Time for the search for what nobody uses any more, once a minute.
 const PATIENCE: Duration = Duration::from_secs(150);
 
 fn claim(name: &str, mode: &str, policy: &str) -> String {

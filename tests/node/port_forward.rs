@@ -45,7 +45,7 @@ impl Forward {
         stream
     }
 
-    /// What the web server answers.
+    /// The answer of the web server.
     fn get(&self) -> Result<String, String> {
         let mut stream = self.connect();
         let mut answer = String::new();

@@ -1,4 +1,4 @@
-//! What probes ask, and when: each kind with each action, against servers that write down what they are asked (kubelet rule D15).
+//! Requests and times of probes: each kind with each action, against servers that write down what they are asked (kubelet rule D15).
 
 use crate::support::servers::{GrpcServer, Server};
 use crate::support::{PodView, TestHost, eventually, eventually_within};

@@ -1,4 +1,4 @@
-//! What follows from probes: readiness, restarts, the order of starts, and what a restart of the daemon keeps.
+//! Effects of probes: readiness, restarts, the order of starts, and their state after a restart of the daemon.
 
 use crate::support::{PodView, TestHost, eventually};
 

@@ -1,4 +1,4 @@
-//! What a container's process sees: environment, files, user, limits, namespaces.
+//! The view of a container's process: environment, files, user, limits, namespaces.
 
 use crate::support::{TestHost, cgroup};
 

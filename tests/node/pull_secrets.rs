@@ -94,7 +94,7 @@ fn wait_refused(host: &TestHost, name: &str, reasons: &[&str]) -> PodView {
 
 const NOT_PULLED: &[&str] = &["ErrImagePull", "ImagePullBackOff"];
 
-/// Whether a file below the directory holds the text. Sockets and what others removed meanwhile hold nothing.
+/// The file below the directory that holds the text. Sockets and what others removed meanwhile hold nothing.
 fn holds(directory: &Path, text: &str) -> Option<std::path::PathBuf> {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());

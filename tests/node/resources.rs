@@ -1,4 +1,4 @@
-//! What pods and containers are given, in the kernel's own files (kubelet rules D24, D25), and changes of it while they run.
+//! Resources of pods and containers, in the kernel's own files (kubelet rules D24, D25), and changes of them while they run.
 
 use crate::support::{TestHost, cgroup, eventually, kernel_lacks};
 

@@ -21,7 +21,7 @@ fn wait_version(host: &TestHost, version: &str) {
     });
 }
 
-/// What is told of the source. Just after a start it may be a moment until its last good set is read.
+/// The status of the source. Just after a start it may be a moment until its last good set is read.
 fn source(host: &TestHost) -> Value {
     eventually("the source to be shown", || {
         let out = host.cli(&["get", "sources", "manifests", "-o", "json"]);

@@ -1,4 +1,4 @@
-//! What pods may use of the host's disk, and what becomes of them when they use more.
+//! Limits of pods on the host's disk, and the eviction of pods that use more.
 
 use crate::support::{TestHost, eventually, eventually_within, leftovers};
 use std::fs;

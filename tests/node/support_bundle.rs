@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What a person would search for who wants in.
+/// A word that an intruder would search for.
 const PASSWORD: &str = "hunter2";
 
 const MANIFEST: &str = "apiVersion: v1

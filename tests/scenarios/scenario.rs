@@ -36,7 +36,7 @@ pub(crate) struct Scenario {
     /// Name of the row of the kubelet's table that it is modelled on; podstead's own unless given.
     #[expect(dead_code, reason = "for who looks it up")]
     upstream: Option<String>,
-    /// What becomes of a real pod: `tests/node/conformance` sees to it.
+    /// The outcome for a real pod: `tests/node/conformance` sees to it.
     pub(crate) world: Option<BTreeMap<String, String>>,
     /// The node test that shows it, if it cannot be provoked there.
     pub(crate) shown_by: Option<String>,
@@ -44,14 +44,14 @@ pub(crate) struct Scenario {
     #[serde(default)]
     #[expect(dead_code, reason = "for the real pod")]
     stubborn: Vec<String>,
-    /// What the pod shall be.
+    /// The wanted pod.
     pod: PodSpec,
-    /// What it was when the observed containers were started; the same unless given.
+    /// The pod when the observed containers were started; the same unless given.
     was: Option<PodSpec>,
     /// ConfigMaps with their data.
     #[serde(default)]
     config_maps: BTreeMap<String, BTreeMap<String, String>>,
-    /// What they were when the observed containers were started; the same unless given.
+    /// The ConfigMaps when the observed containers were started; the same unless given.
     config_maps_were: Option<BTreeMap<String, BTreeMap<String, String>>>,
     /// Its sandbox, if there is one.
     sandbox: Option<Sandbox>,
@@ -73,13 +73,13 @@ pub(crate) struct Scenario {
     /// Containers that were signalled, and the seconds that are left to them.
     #[serde(default)]
     stopping: BTreeMap<String, i64>,
-    /// Where the preStop hooks of containers that are being stopped are.
+    /// Stages of the preStop hooks of containers that are being stopped.
     #[serde(default)]
     pre_stop: BTreeMap<String, Stage>,
-    /// Where the postStart hooks of containers are.
+    /// Stages of the postStart hooks of containers.
     #[serde(default)]
     post_start: BTreeMap<String, Stage>,
-    /// What probes say of containers that run, or said of those that do not any more.
+    /// Results of probes of containers that run, or of those that do not any more.
     #[serde(default)]
     probes: BTreeMap<String, Said>,
     /// Preparing volumes failed just now.
@@ -123,7 +123,7 @@ struct Run {
     state: String,
     /// Attempt of its sandbox; that of the present one unless given.
     sandbox: Option<u32>,
-    /// How many times all containers had been restarted when it was started.
+    /// Number of restarts of all containers when it was started.
     #[serde(default)]
     round: u32,
     /// Seconds since its end.

@@ -1,4 +1,4 @@
-//! What people and programs do to a directory of manifests.
+//! Changes that people and programs make to a directory of manifests.
 
 use crate::follower::{DEADLINE, content, follow, follow_with, options, put};
 use podstead::artifact::SourceReport;

@@ -1,4 +1,4 @@
-//! What a good server is asked, and what it is told.
+//! Requests to a good server, and its notifications.
 
 use crate::http_server::{Answer, Following, Server, ok, options, pod};
 use podstead::source::SignatureRequirement;

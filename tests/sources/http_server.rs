@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// What a request is answered with.
+/// Answers to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     /// These bytes, then the connection is closed.
@@ -56,7 +56,7 @@ struct State {
     answers: HashMap<String, Answer>,
     /// Heads of all requests, in lower case.
     requests: Vec<String>,
-    /// When they came.
+    /// The times of the requests.
     times: Vec<Instant>,
     stopped: bool,
 }
@@ -99,7 +99,7 @@ impl Server {
         lock(&self.state.0).requests.clone()
     }
 
-    /// When all requests came.
+    /// The times of all requests.
     pub(crate) fn times(&self) -> Vec<Instant> {
         lock(&self.state.0).times.clone()
     }

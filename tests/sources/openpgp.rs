@@ -6,7 +6,7 @@ use podstead::trust::{Keyring, Signer, TrustError};
 use std::process::Command;
 
 const TEXT: &[u8] = b"kind: Pod\n";
-/// What makes gpg believe that it is this time, and do as told.
+/// Options that make gpg believe that it is this time, and do as told.
 const IN_2025: &[&str] = &["--faked-system-time", "20250110T000000!"];
 
 fn now() -> Timestamp {
@@ -165,7 +165,7 @@ fn keys_that_cannot_be_verified_with_and_private_ones_say_so() {
     assert!(Keyring::parse(&keybox).unwrap_err().to_string().contains("gpg --export"));
 }
 
-/// What is not part of the verdict here: gpg judges the same signatures of the same keys alike.
+/// A control of the tests, no verdict on podstead: gpg judges the same signatures of the same keys alike.
 #[test]
 fn gpg_itself_agrees_about_good_and_bad() {
     let gnupg = Gnupg::new();

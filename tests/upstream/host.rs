@@ -161,7 +161,7 @@ impl Host {
         self.published.publish(&Arc::new(desired), status.clone());
     }
 
-    /// Why the mirrors at the server do not equal the pods.
+    /// The difference between the mirrors at the server and the pods.
     pub(crate) fn difference(&self, server: &Server) -> Result<(), String> {
         let mirrors: BTreeMap<String, Value> = server
             .store()

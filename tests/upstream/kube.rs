@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// Where the binary is.
+/// The variable with the path of the binary.
 const VARIABLE: &str = "PODSTEAD_KUBE_APISERVER";
 
-/// How long a certificate counts.
+/// Lifetimes of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lasts {
     /// For as long as anybody tests.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-/// What is without end.
+/// Kinds of answers without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Malice {
     /// The head of every answer.

@@ -14,7 +14,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-/// What one answer may cost, in KiB: the longest page and what is made of it, with the room that an allocator takes beside it.
+/// Cost limit of one answer, in KiB: the longest page and what is made of it, with the room that an allocator takes beside it.
 const MOST_KIB: u64 = 80 << 10;
 
 /// The most memory that the daemon had since the last look, KiB.

@@ -1,4 +1,4 @@
-//! What a real daemon says of its Node when there is too little of something, and when there is enough again.
+//! The conditions of the Node of a real daemon when there is too little of something, and when there is enough again.
 
 use crate::daemon::{NODE, host};
 use crate::server::Server;

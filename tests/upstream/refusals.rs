@@ -1,4 +1,4 @@
-//! What a real API server does that nobody expects: labels that a node may not set, lists that are stored with their directives, fields that it
+//! Unexpected answers of a real API server: labels that a node may not set, lists that are stored with their directives, fields that it
 //! drops, plugins that lag behind.
 
 use crate::host::{Host, NODE, eventually};

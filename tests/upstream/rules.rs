@@ -9,7 +9,7 @@ use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What takes no pause: turns of the executor, and what a step of the clock adds.
+/// Time for what takes no pause: turns of the executor, and what a step of the clock adds.
 const AT_ONCE: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(60);
 

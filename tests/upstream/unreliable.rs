@@ -28,7 +28,7 @@ impl Dice {
     }
 }
 
-/// How the connection is.
+/// States of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weather {
     Fair,

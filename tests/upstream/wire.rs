@@ -28,13 +28,13 @@ pub(crate) const NAME: &str = "api.cluster.example";
 
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Who is known to the server.
+/// Credentials that the server knows.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) token: Option<String>,
     /// The client certificate, DER.
     pub(crate) certificate: Option<Vec<u8>>,
-    /// What everybody is answered.
+    /// The error that answers every request.
     pub(crate) refuses: Option<Refuses>,
 }
 

@@ -84,7 +84,7 @@ impl Streams {
     }
 }
 
-/// What the client sends: frames in, input for the process and answers out. **Pure**.
+/// Input of the client: frames in, input for the process and answers out. **Pure**.
 struct Incoming {
     wanted: Wanted,
     streams: Streams,

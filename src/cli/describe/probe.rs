@@ -17,7 +17,7 @@ pub(super) fn probe(probe: &Probe) -> String {
     format!("{} delay={delay}s timeout={timeout}s period={period}s #success={success} #failure={failure}", check(probe))
 }
 
-/// What is asked. Headers are left out: they may hold a password.
+/// The action of a probe. Headers are left out: they may hold a password.
 fn check(probe: &Probe) -> String {
     if let Some(exec) = &probe.exec {
         format!("exec [{}]", exec.command.as_deref().unwrap_or_default().join(" ").replace('\n', " "))

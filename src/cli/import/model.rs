@@ -114,7 +114,7 @@ pub(super) struct Port {
 pub(super) struct Mount {
     /// The source of the mount.
     pub(super) source: MountSource,
-    /// Where.
+    /// The platform to import.
     pub(super) target: String,
     /// Only for reading.
     pub(super) read_only: bool,

@@ -47,7 +47,7 @@ pub(super) fn json(report: &Report, now: Timestamp) -> Value {
     })
 }
 
-/// What is compared to see a change: without the daemon, and as of no time in particular.
+/// The state that is compared to see a change: without the daemon, and as of no time in particular.
 pub(super) fn state(report: &Report) -> String {
     let mut state = json(report, Timestamp::UNIX_EPOCH);
     state["daemon"] = json!([report.daemon.config_error, report.daemon.needs_restart_for, report.daemon.waiting_for_sources]);

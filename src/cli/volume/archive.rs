@@ -24,14 +24,14 @@ const MAX_DEPTH: usize = 256;
 /// A file with more pieces is written with its holes: the list of pieces has to fit into the headers that a reader accepts.
 const MAX_PIECES: usize = 4000;
 
-/// What was written.
+/// Counts of what was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Written {
     /// Files, directories and links.
     pub(super) entries: u64,
     /// Bytes of content.
     pub(super) bytes: u64,
-    /// What is in no archive of a volume: sockets and devices.
+    /// Names that no archive of a volume has: sockets and devices.
     pub(super) skipped: Vec<String>,
 }
 

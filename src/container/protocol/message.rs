@@ -14,7 +14,7 @@ pub struct ShimHello {
     pub version: String,
     /// The shim's process id.
     pub pid: u32,
-    /// When the sandbox was made.
+    /// The time at which the sandbox was made.
     pub created_at: Timestamp,
     /// The spec that it was created from.
     pub spec: SandboxSpec,

@@ -18,7 +18,7 @@ pub struct ShimConfig {
     pub logs: PathBuf,
     /// The sandbox to make.
     pub spec: SandboxSpec,
-    /// When the daemon decided to make it.
+    /// The time at which the daemon decided to make it.
     pub created_at: Timestamp,
     /// The pod's cgroup, as an absolute path below the cgroup mounts (`/podstead.slice/...`).
     pub cgroup: PathBuf,

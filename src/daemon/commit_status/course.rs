@@ -48,7 +48,7 @@ pub(super) struct Report {
 pub(super) struct Reported {
     revision: String,
     state: State,
-    /// Where it was reported; unknown in records of earlier versions.
+    /// The place of the report; unknown in records of earlier versions.
     #[serde(default)]
     place: Option<String>,
 }

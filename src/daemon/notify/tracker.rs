@@ -1,4 +1,4 @@
-//! Which failures are new, which are over, and what is still to be sent. **Pure**.
+//! Failures that are new, failures that are over, and notifications that are still to be sent. **Pure**.
 //!
 //! ```text
 //!             fails for failing_after                is well for recovered_after
@@ -84,9 +84,9 @@ pub(super) struct Notice {
     pub(super) state: State,
     pub(super) subject: Subject,
     pub(super) failure: Failure,
-    /// When it was first seen to fail.
+    /// The time of its first failure.
     pub(super) since: Timestamp,
-    /// When it was notified.
+    /// The time of the notification.
     pub(super) time: Timestamp,
 }
 

@@ -282,7 +282,7 @@ impl Expander {
         self.sharing.order().all(|source| self.sets.contains_key(source))
     }
 
-    /// When all sources have delivered, removals are allowed, and names that were reserved are free.
+    /// Reacts to the first delivery of the last source: removals are allowed, and names that were reserved are free.
     fn became_ready(&mut self) {
         let ready = self.sources_ready();
         if ready && !self.were_ready {

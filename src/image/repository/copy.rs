@@ -35,7 +35,7 @@ const CHUNK: usize = 256 << 10;
 /// The documents of an image, and its layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageCopy {
-    /// What the reference means: an index or a manifest.
+    /// The target of the reference: an index or a manifest.
     pub target: Descriptor,
     /// All documents by digest, those of signatures among them.
     pub documents: BTreeMap<Digest, Bytes>,

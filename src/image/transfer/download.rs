@@ -93,7 +93,7 @@ pub(super) struct Download<'a> {
     is_interrupted: bool,
 }
 
-/// What is here of a blob's stream, at least one chunk.
+/// The part of a blob's stream that has arrived, at least one chunk.
 type Batches = ReadyChunks<BoxStream<'static, Result<Bytes, RegistryError>>>;
 
 impl<'a> Download<'a> {

@@ -102,7 +102,7 @@ enum Process {
     OfItsOwn,
 }
 
-/// What an archive holds.
+/// Kinds of content of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
     /// A layer of an image: some names are whiteouts.

@@ -11,7 +11,7 @@ use std::io::{self, BufRead, BufReader, Read};
 
 const MARK: &[u8] = b"podstead-attack: ";
 
-/// What a layer is.
+/// Kinds of layers.
 pub(super) enum Begun {
     /// An ordinary one.
     Layer(BufReader<File>),

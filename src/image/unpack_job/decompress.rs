@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// What comes out of an archive. Its end is the archive's only if the job says so: all else is an error of the last read.
+/// Output of an archive. Its end is the archive's only if the job says so: all else is an error of the last read.
 #[derive(Debug)]
 pub struct Decompressed {
     // A socket, for it knows deadlines.

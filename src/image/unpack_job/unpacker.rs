@@ -260,7 +260,7 @@ fn judge(
     }
 }
 
-/// What a job says about its layer.
+/// The error of a layer for the failure that a job reports.
 fn failure(failed: Failed) -> LayerError {
     let Failed { kind, text } = failed;
     let told = Told::new(&text);

@@ -1,4 +1,4 @@
-//! What the daemon hears of a job, checked. **Pure**, but for [`Feed`].
+//! Messages of a job to the daemon, checked. **Pure**, but for [`Feed`].
 
 use super::super::limits::{Bound, Exceeded, Limits, Used, check};
 use super::super::unpack::Unpacked;
@@ -33,7 +33,7 @@ impl Feed {
         self.offer();
     }
 
-    /// What the job has taken so far; `None` while it is not the job that is waited for.
+    /// Amount that the job has taken so far; `None` while it is not the job that is waited for.
     pub(super) fn awaited(&self) -> Option<u64> {
         self.waits_for_job.load(Ordering::Relaxed).then(|| self.passed.load(Ordering::Relaxed))
     }

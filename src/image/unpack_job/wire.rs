@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Bytes of names in one message at most, as JSON may write them: well below the limit of a message.
 const NAMES: usize = 32 << 10;
 
-/// What a job is to do.
+/// Work of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Work {
@@ -23,7 +23,7 @@ pub(super) enum Work {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Request {
-    /// What to do.
+    /// The work.
     pub(super) work: Work,
     /// Limits of a layer.
     pub(super) limits: Limits,
@@ -39,7 +39,7 @@ pub(super) struct Request {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) enum Message {
-    /// What it took so far.
+    /// Amounts taken so far.
     Progress(Used),
     /// Some of [`Unpacked::implicit`].
     Implicit(Vec<String>),
@@ -53,11 +53,11 @@ pub(super) enum Message {
     Failed(Failed),
 }
 
-/// What was done, without the lists that came before.
+/// Results of the work, without the lists that came before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Done {
-    /// What it took in all.
+    /// Amounts taken in all.
     pub(super) used: Used,
     /// Digest of the archive inside.
     pub(super) diff_id: Digest,

@@ -12,7 +12,7 @@ pub(super) const DEFAULT_PATH: &str = "metadata.name";
 /// Steps of a path. What is missing is made, and deeper trees would exhaust the stack.
 pub(super) const MAX_STEPS: usize = 64;
 
-/// What a missing field is made as.
+/// Kinds of nodes that replace a missing field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Make {
     Nothing,

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 /// Version of kustomize that Kubernetes 1.36 has.
 const VERSION: &str = "v5.8.1";
 
-/// What is noted.
+/// Metadata of a build that are noted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BuildMetadata {
     pub(super) origins: bool,

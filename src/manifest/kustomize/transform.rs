@@ -13,7 +13,7 @@ use crate::fault::{Fault, quoted};
 use regex_lite::Regex;
 use std::collections::HashSet;
 
-/// Which subjects of role bindings follow the namespace.
+/// Subjects of role bindings that follow the namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subjects {
     /// Those named `default`.

@@ -56,7 +56,7 @@ impl Machine {
         lan
     }
 
-    /// What the server says, or the error.
+    /// The server's answer, or the error.
     pub(super) fn get(&self, to: &str) -> Result<String, ErrorKind> {
         let to: SocketAddr = to.parse().unwrap();
         self.within(|| {

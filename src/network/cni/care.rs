@@ -29,7 +29,7 @@ pub(super) struct Care {
     has_collected: AtomicBool,
     /// Pods have more than is known: what seems to be garbage may be theirs.
     lacks_records: AtomicBool,
-    /// When plugins were asked for CHECK of an attachment.
+    /// The time of the last CHECK of each attachment.
     checked: Mutex<BTreeMap<(PodUid, String), Instant>>,
 }
 

@@ -123,7 +123,7 @@ pub struct SpecMount {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SpecHook {
-    /// When.
+    /// The time at which it runs.
     pub hook_name: HookName,
     /// The program.
     pub path: PathBuf,
@@ -138,7 +138,7 @@ pub struct SpecHook {
     pub timeout: Option<u32>,
 }
 
-/// When a hook is run, in the words of the OCI runtime specification.
+/// The times at which hooks run, in the words of the OCI runtime specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HookName {

@@ -26,7 +26,7 @@ pub struct ProbedPod {
 pub struct ProbedRun {
     /// As events name it.
     pub subject: Subject,
-    /// When its program was executed.
+    /// The time at which its program was executed.
     pub started_at: Moment,
     /// It is being stopped: only readiness is asked for (kubelet rule D12).
     pub is_ending: bool,
@@ -219,7 +219,7 @@ impl Schedule {
         }
     }
 
-    /// When the next check is due.
+    /// The time of the next check.
     pub fn next_due(&self) -> Option<Moment> {
         self.due.first().map(|(due, _)| *due)
     }

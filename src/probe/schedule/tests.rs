@@ -1,4 +1,4 @@
-//! When probes are due.
+//! Tests of the times of probes.
 
 use super::pods::{ProbedPod, ProbedRun, Schedule};
 use super::state::Answer;

@@ -39,12 +39,12 @@ impl Plugged {
         Self { leftover: self.leftover.iter().chain(wanted).cloned().collect(), ..self.clone() }
     }
 
-    /// When it was made.
+    /// The node after a change of the devices.
     pub(super) fn changed(&self, wanted: &[GivenDevice]) -> Self {
         Self { devices: wanted.to_vec(), leftover: Vec::new(), ..self.clone() }
     }
 
-    /// What has to be done below the container's `/dev`.
+    /// Changes below the container's `/dev`.
     pub(super) fn nodes(&self, wanted: &[GivenDevice], first_host_id: Option<u32>) -> Changes {
         let place = |device: &GivenDevice| device.path.strip_prefix(DEV).map(PathBuf::from).ok();
         let is_in_place = |device: &GivenDevice| self.leftover.is_empty() && self.devices.contains(device);

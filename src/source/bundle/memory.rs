@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 const FILE: &str = "bundle";
 const SEAL: Seal = Seal { format: b"podstead bundle 1\n", purpose: "podstead bundles at rest 1" };
-/// What the file belongs to: the directory of the source says the rest.
+/// The origin of the file: the directory of the source says the rest.
 const ORIGIN: &str = "bundle";
 /// Manifests, and a line with document and signature.
 const MAX_BYTES: u64 = MAX_MANIFESTS + 2 * MAX_DOCUMENT;

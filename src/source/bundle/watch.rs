@@ -6,7 +6,7 @@ use podstead_sys_async::mount_table::MountTable;
 use std::path::Path;
 use tokio::sync::mpsc;
 
-/// What gives hints.
+/// The source of hints.
 #[derive(Debug)]
 pub(super) struct Watch {
     hint: mpsc::Sender<()>,

@@ -32,7 +32,7 @@ pub struct BundleParts {
     pub bytes: Vec<u8>,
     /// Its signature.
     pub signature: Option<Vec<u8>>,
-    /// What the references of the images mean, and the manifests of signatures, for other readers of the layout.
+    /// Targets of the references of the images, and the manifests of signatures, for other readers of the layout.
     pub index: Vec<Descriptor>,
     /// Content by digest: documents, then the rest.
     pub blobs: Vec<(Digest, BlobSource)>,

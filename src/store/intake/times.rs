@@ -6,7 +6,7 @@ use podstead_sys::tick::Tick;
 use podstead_telemetry::Traces;
 use podstead_telemetry::trace::RevisionTimes;
 
-/// Where the sources record when they read a revision, and where the times of accepted ones go.
+/// The records of the times at which sources read a revision, and the times of accepted ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Times {
     pub(super) sources: Wakers,

@@ -43,7 +43,7 @@ pub enum Step {
     Network,
     /// The container is started.
     Container,
-    /// What the container gets is put together: variables, user, mounts.
+    /// Assembles variables, user and mounts of the container.
     Assemble,
     /// The record of the pod's addresses is awaited.
     NetworkRecord,
@@ -145,7 +145,7 @@ impl Step {
         }
     }
 
-    /// What happens in it, for people.
+    /// A description of the step, for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Notice => "notice the change",

@@ -20,7 +20,7 @@ pub enum Action {
         container: ContainerName,
         /// Reference as written.
         reference: String,
-        /// When to ask the registry.
+        /// The pull policy.
         policy: PullPolicy,
     },
     /// Make the image that a volume is made from present.
@@ -29,7 +29,7 @@ pub enum Action {
         volume: String,
         /// Reference as written.
         reference: String,
-        /// When to ask the registry.
+        /// The pull policy.
         policy: PullPolicy,
     },
     /// Make the pod's volumes.
@@ -78,7 +78,7 @@ pub enum Action {
     CreateSandbox {
         /// 0 for the pod's first.
         attempt: u32,
-        /// When the one before was lost, if it was.
+        /// The time at which the sandbox before was lost, if it was.
         lost_at: Option<Moment>,
         /// The data of claims are given to the pod's `fsGroup` before, so the volumes have to be there.
         gives_claims: bool,
@@ -111,7 +111,7 @@ pub enum Action {
         attempt: u32,
         /// Number of times all containers of the sandbox were restarted together.
         round: u32,
-        /// When the run before ended, if this start follows the end of a run of the same definition.
+        /// The end of the run before, if this start follows the end of a run of the same definition.
         ended_at: Option<Moment>,
     },
     /// The pod is over by itself: what still runs is stopped, and nothing is started again.
@@ -300,7 +300,7 @@ impl fmt::Display for Action {
 pub struct PodActions {
     /// In this order. They assume that each one succeeds; when one does not, or goes on in the background, a new plan is due.
     pub actions: Vec<Action>,
-    /// When to plan again although nothing happened.
+    /// The time of the next plan, if nothing happens before.
     pub wake: Option<Moment>,
     /// Reason why containers wait, where the reason is a particular one.
     pub waiting: BTreeMap<ContainerName, Waiting>,

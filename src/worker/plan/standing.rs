@@ -35,7 +35,7 @@ pub(super) enum Standing<'a> {
 pub(super) struct Due<'a> {
     /// Its last run.
     pub(super) previous: Option<&'a ContainerStatus>,
-    /// When that ended, if it was of the same definition and ended by itself: then back-off counts.
+    /// The end of that run, if it was of the same definition and ended by itself: then back-off counts.
     pub(super) ended_at: Option<Moment>,
 }
 

@@ -46,7 +46,7 @@ impl Grace {
         }
     }
 
-    /// When a container that was given time until a deadline is at its end. The end of the pod can only come closer.
+    /// The end of a container that was given time until a deadline. The end of the pod can only come closer.
     fn cut(self, stop: &Stop) -> Moment {
         match self {
             Grace::Until(end) => stop.deadline.min(end.max(stop.not_before)),

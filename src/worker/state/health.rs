@@ -21,7 +21,7 @@ const OLD_ENOUGH: Duration = Duration::from_secs(10);
 /// Probe state of one run of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunState {
-    /// When its program was executed.
+    /// The time at which its program was executed.
     pub since: Moment,
     /// Its startup probe succeeded, or it has none.
     pub is_started: bool,

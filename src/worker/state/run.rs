@@ -67,7 +67,7 @@ pub struct Stop {
     pub not_before: Moment,
     /// State of its preStop hook.
     pub pre_stop: PreStop,
-    /// When SIGKILL was sent last.
+    /// The time of the last SIGKILL.
     pub killed: Option<Moment>,
     /// Reason why it was begun.
     pub why: StopReason,
@@ -206,12 +206,12 @@ impl Runs {
         self.get(id).is_some_and(|run| run.exit_code == ExitCode::Ignored)
     }
 
-    /// When the end of the run was first seen.
+    /// The time at which the end of the run was first seen.
     pub fn ended_at(&self, id: &ContainerId) -> Option<Moment> {
         self.get(id).and_then(Run::ended_at)
     }
 
-    /// When the last end of a run was first seen.
+    /// The time at which the last end of a run was first seen.
     pub fn last_end(&self) -> Option<Moment> {
         self.0.values().filter_map(Run::ended_at).max()
     }

@@ -119,7 +119,7 @@ pub struct ActiveTimes {
     pub started_at: Option<Timestamp>,
     /// The same on the clock that counts.
     pub since: Option<Moment>,
-    /// When to write to disk how long the pod has been active, if that matters.
+    /// The time at which the active time of the pod is written to disk, if that matters.
     pub record_at: Option<Moment>,
 }
 
@@ -130,7 +130,7 @@ pub struct SandboxWork {
     pub failure: Option<Failure>,
     /// Number of losses so far, and the time of the last one.
     pub losses: Option<Backoff>,
-    /// When the loss of the present sandbox was seen.
+    /// The time at which the loss of the present sandbox was seen.
     pub lost_at: Option<Moment>,
 }
 

@@ -37,7 +37,7 @@ pub struct Run {
     pub uid: String,
     /// The activation that it is for, or the minute in which it was started by hand.
     pub scheduled: Timestamp,
-    /// What started it.
+    /// The trigger of the run.
     pub trigger: Trigger,
     /// Its start.
     pub started: Timestamp,
@@ -47,7 +47,7 @@ pub struct Run {
     pub stage: RunStage,
 }
 
-/// What started a run.
+/// Triggers of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Trigger {
     /// The schedule.

@@ -53,7 +53,7 @@ pub struct Step {
     pub events: Vec<WorkloadEvent>,
     /// A template of which images are missing and needed before the pod is replaced (W14).
     pub warm: Option<PodTemplateSpec>,
-    /// When to look again, if nothing happens before.
+    /// The time of the next look, if nothing happens before.
     pub wake: Option<Moment>,
 }
 

@@ -12,7 +12,7 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// An end that the back-off knows of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct End {
-    /// When.
+    /// The time of the failure.
     pub(super) at: Moment,
     /// It was a success.
     pub(super) succeeded: bool,

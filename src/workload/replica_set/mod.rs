@@ -60,7 +60,7 @@ pub struct Step {
     pub status: ReplicaSetStatus,
     /// Events to record.
     pub events: Vec<WorkloadEvent>,
-    /// When to look again, if nothing happens before.
+    /// The time of the next look, if nothing happens before.
     pub wake: Option<Moment>,
 }
 

@@ -1,4 +1,4 @@
-//! What git servers send: lists of references, answers and packs end in a value or an error, in pieces of any size alike.
+//! Answers of git servers: lists of references, answers and packs end in a value or an error, in pieces of any size alike.
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "only a part of the crate is compiled")]
 

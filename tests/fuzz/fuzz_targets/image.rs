@@ -1,4 +1,4 @@
-//! What registries and archives send: names, manifests, configurations and tar streams end in a value or an error.
+//! Answers of registries and content of archives: names, manifests, configurations and tar streams end in a value or an error.
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "only a part of the crate is compiled")]
 

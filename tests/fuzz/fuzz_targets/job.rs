@@ -1,4 +1,4 @@
-//! What a job says: any bytes, in any pieces, are an answer or refused, and it does not matter how they were cut.
+//! Messages of a job: any bytes, in any pieces, are an answer or refused, and it does not matter how they were cut.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! What registries and archives say of signatures of images: documents, manifests and lists end in a value or an error, and nobody is trusted by
+//! Signatures of images in registries and archives: documents, manifests and lists end in a value or an error, and nobody is trusted by
 //! chance.
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "only a part of the crate is compiled")]

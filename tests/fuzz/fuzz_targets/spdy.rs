@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 use spdy::{Decoder, Frame};
 use spdy_headers::Reader;
 
-/// What came, the data of a stream put together again, and whether it ended in an error.
+/// Headers that came, the data of a stream put together again, and the end in an error if there was one.
 fn frames<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, bool) {
     let (mut decoder, mut reader) = (Decoder::default(), Reader::new());
     let mut found: Vec<String> = Vec::new();

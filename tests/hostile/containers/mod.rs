@@ -17,7 +17,7 @@ const HOSTILE: &str = "localhost/hostile:1";
 #[derive(Clone, Copy)]
 struct Container<'a> {
     name: &'a str,
-    /// What `/bin/sh -c` runs.
+    /// Script for `/bin/sh -c`.
     script: &'a str,
     /// More fields, each as a line in flow style.
     fields: &'a [&'a str],
@@ -99,10 +99,10 @@ fn try_sh(host: &TestHost, pod: &str, script: &str) -> String {
 
 const FOREVER: &str = "echo started; exec sleep 1000000";
 
-/// What the kernel says to who may not: a read-only mount, a missing right, a filter, AppArmor.
+/// Words of the kernel to who may not: a read-only mount, a missing right, a filter, AppArmor.
 const REFUSALS: [&str; 3] = ["Read-only file system", "Permission denied", "Operation not permitted"];
 
-/// How many refusals are in what a script said.
+/// Number of refusals in the output of a script.
 fn refusals(said: &str) -> usize {
     REFUSALS.iter().map(|refusal| said.matches(refusal).count()).sum()
 }

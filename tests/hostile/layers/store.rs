@@ -115,14 +115,14 @@ impl Store {
         self.events.0.lock().unwrap().clone()
     }
 
-    /// Why an image of these layers is refused. Nothing of it stays.
+    /// The reason for the refusal of an image of these layers. Nothing of it stays.
     pub(super) fn refused(&self, layers: &[Layer]) -> String {
         let reason = self.import(layers).expect_err("the image is refused");
         assert_eq!(entries(&self.path("images/layers")), 0, "no layer of a refused image stays");
         reason
     }
 
-    /// Why a pull of an image of these layers is refused. Nothing of it stays.
+    /// The reason for the refusal of a pull of an image of these layers. Nothing of it stays.
     pub(super) fn pull_refused(&self, registry: &Registry) -> String {
         let policy = podstead::pod::containers::PullPolicy::Always;
         let pulled = wait(self.store.ensure(&registry.image(), policy, &podstead::runtime::PullSecrets::none()));
@@ -233,7 +233,7 @@ impl Victim {
         archive.to_str().unwrap().to_owned()
     }
 
-    /// What the daemon says of an image of these layers, which it has to refuse. Nothing of it stays.
+    /// The daemon's message about an image of these layers, which it has to refuse. Nothing of it stays.
     pub(super) fn refuses(&self, layers: &[Layer]) -> String {
         self.refuses_archive(&self.archive(layers))
     }
@@ -246,7 +246,7 @@ impl Victim {
         String::from_utf8_lossy(&out.stderr).into_owned()
     }
 
-    /// What the daemon says of an image that it pulls, and has to refuse.
+    /// The daemon's message about an image that it pulls and has to refuse.
     pub(super) fn refuses_pull(&self, registry: &Registry) -> String {
         let before = entries(&self.host.path("state/images/layers"));
         let out = self.bounded(&["image", "pull", &registry.image()]);

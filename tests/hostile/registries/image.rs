@@ -56,7 +56,7 @@ impl Image {
         layer.map(Vec::as_slice)
     }
 
-    /// What an honest registry answers.
+    /// The answer of an honest registry.
     pub(super) fn serve(&self, asked: &Asked) -> Reply {
         let base = format!("/v2/{REPOSITORY}");
         let manifest = Digest::of(&self.manifest);

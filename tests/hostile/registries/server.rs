@@ -63,7 +63,7 @@ impl Asked {
         self.head.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim()))
     }
 
-    /// Where the requested part of the body begins.
+    /// Offset of the requested part of the body.
     pub(super) fn offset(&self) -> usize {
         self.header("range").map_or(0, |range| range.trim_start_matches("bytes=").trim_end_matches('-').parse().unwrap())
     }

@@ -17,7 +17,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Where things of a host are.
+/// Paths of things of a host.
 pub(super) fn paths(host: &TestHost) -> Paths {
     Paths { state: host.path("state"), run: host.path("run"), logs: host.path("log/pods") }
 }
@@ -28,7 +28,7 @@ pub(super) fn log_directory(host: &TestHost, pod: &str, uid: &str) -> PathBuf {
     paths(host).pod_logs(&name, &PodUid::new(uid))
 }
 
-/// Where [`super::logs::keep`] puts the logs of a pod.
+/// The directory in which [`super::logs::keep`] puts the logs of a pod.
 pub(super) fn kept_logs(host: &TestHost, uid: &str) -> PathBuf {
     host.path("kept-logs").join(uid)
 }
@@ -124,7 +124,7 @@ fn with(mut container: Value, other: &Value, fields: &[&str]) -> Value {
     container
 }
 
-/// What was in force of the source is not known to the next daemon: it begins with what the directory has.
+/// Hides from the next daemon what was in force of the source: it begins with what the directory has.
 pub(super) fn forget_source(host: &TestHost) {
     fs::remove_file(host.path("state/sources/manifests/last-good.json")).unwrap();
 }

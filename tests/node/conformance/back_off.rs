@@ -4,7 +4,7 @@ use crate::support::{TestHost, eventually_within};
 use std::fs;
 use std::time::Duration;
 
-/// What each run does: it notes the time since the machine's start, and ends.
+/// Script of each run: it notes the time since the machine's start, and ends.
 fn run(pod: &str, code: u8) -> String {
     format!("command: [/bin/sh, -c, 'read at rest < /proc/uptime; echo $at >> /work/{pod}; exit {code}']")
 }

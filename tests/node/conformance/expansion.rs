@@ -3,7 +3,7 @@
 use crate::support::TestHost;
 use std::fs;
 
-/// What is written, and what the process sees.
+/// Pairs of what is written and what the process sees.
 const TABLE: [(&str, &str); 34] = [
     ("", ""),
     ("plain", "plain"),

@@ -21,7 +21,7 @@ pub(super) struct Pod<'a> {
 }
 
 impl Pod<'_> {
-    /// What is found where a row expects `expected`; `None` where the key is one of those that [`World::since`] has.
+    /// The fact that is found where a row expects `expected`; `None` where the key is one of those that [`World::since`] has.
     pub(super) fn fact(&self, key: &str, expected: &str) -> Option<String> {
         let view = self.snapshot.pod(self.name);
         match key {
@@ -41,7 +41,7 @@ impl Pod<'_> {
         Some(fact)
     }
 
-    /// Whether a container's newest run waited for the end of a pause. On a processor that is emulated, one that waited for nothing is late, too: of it
+    /// Says if a container's newest run waited for the end of a pause. On a processor that is emulated, one that waited for nothing is late, too: of it
     /// no pause was told.
     fn pace(&self, container: &str, expected: &str) -> String {
         let pace = self.now.containers[container].pace(&self.before.containers[container]).unwrap_or_default();
@@ -62,7 +62,7 @@ impl Pod<'_> {
         ShimLine::open(&socket).status().iter().filter(|status| status.name.as_str() == container).count()
     }
 
-    /// What a container's first process has; of the pod that of any of its containers, one level above.
+    /// Attributes of a container's first process; of the pod those of any of its containers, one level above.
     fn seen_by_process(&self, container: &str, what: &str, expected: &str) -> String {
         let mut processes = self.now.containers.iter().filter(|(name, _)| container == "pod" || *name == container);
         let Some(process) = processes.find_map(|(_, seen)| seen.processes.first()) else { return "no process".to_owned() };

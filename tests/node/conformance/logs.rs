@@ -1,4 +1,4 @@
-//! What containers wrote.
+//! Output of containers.
 
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// A line: when it was written, and what.
 type Line = (Timestamp, String);
 
-/// What a container has written, by run.
+/// Output of a container, by run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Logs(BTreeMap<u32, Vec<Line>>);
 
@@ -43,22 +43,22 @@ impl Logs {
         self.of(run).iter().skip(before.of(run).len()).map(|(_, word)| word.as_str()).collect()
     }
 
-    /// Whether the last run has said that it runs.
+    /// True if the last run has said that it runs.
     pub(super) fn runs(&self) -> bool {
         self.last().is_some_and(|last| self.of(last).iter().any(|(_, word)| word == "run"))
     }
 
-    /// When the run began to speak.
+    /// The time of the run's first line.
     pub(super) fn start(&self, run: u32) -> Option<Timestamp> {
         self.of(run).first().map(|(stamp, _)| *stamp)
     }
 
-    /// When the run spoke last.
+    /// The time of the run's last line.
     pub(super) fn end(&self, run: u32) -> Option<Timestamp> {
         self.of(run).last().map(|(stamp, _)| *stamp)
     }
 
-    /// When the run was asked to end.
+    /// The time at which the run was asked to end.
     pub(super) fn asked(&self, run: u32) -> Option<Timestamp> {
         self.of(run).iter().find(|(_, word)| word == "asked").map(|(stamp, _)| *stamp)
     }

@@ -29,7 +29,7 @@ pub(super) struct Registries {
 pub(super) type Files = BTreeMap<String, String>;
 
 impl Row {
-    /// What is there before the daemon goes.
+    /// Files that are there before the daemon goes.
     pub(super) fn files_before(&self, pod: &str, host: &str) -> Files {
         let mut files = Files::new();
         if self.sandbox.is_some() {
@@ -44,7 +44,7 @@ impl Row {
         files
     }
 
-    /// What is there when the daemon comes back.
+    /// Files that are there when the daemon comes back.
     pub(super) fn files_after(&self, pod: &str, host: &str, registries: &Registries) -> Files {
         let mut files = Files::new();
         self.add_config_maps(&self.config_maps, pod, &mut files);
@@ -90,7 +90,7 @@ impl Row {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod}, "spec": spec}).to_string()
     }
 
-    /// What a container does: it says so when it runs, and ends as it is told by a signal. `$0` and `$1`, which are not used, name it.
+    /// Script of a container: it says so when it runs, and ends as it is told by a signal. `$0` and `$1`, which are not used, name it.
     fn script(&self, name: &str) -> String {
         let end = match (self.is_stubborn(name), self.code_when_asked(name)) {
             (true, _) => String::new(),

@@ -5,7 +5,7 @@ use crate::support::{TestHost, eventually};
 use jiff::Timestamp;
 use std::fs;
 
-/// What a container wrote, with its time.
+/// Lines of a container with their times.
 fn lines(host: &TestHost, uid: &str, container: &str) -> Vec<(Timestamp, String)> {
     let text = fs::read_to_string(log_directory(host, "order", uid).join(container).join("0.log")).unwrap_or_default();
     let parse = |line: &str| {

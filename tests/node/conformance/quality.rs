@@ -1,4 +1,4 @@
-//! What pods and containers of each class are given, in the kernel's files (kubelet rules D24, D25; `TestResourceConfigForPod`,
+//! Resources of pods and containers of each class, in the kernel's files (kubelet rules D24, D25; `TestResourceConfigForPod`,
 //! `TestMilliCPUToQuota`, `TestGetContainerOOMScoreAdjust`).
 
 use crate::support::{TestHost, cgroup, eventually_within};
@@ -121,7 +121,7 @@ fn as_kernel_has_it((shares, quota, memory): Given) -> Given {
     (cgroup::share_of(shares), quota, memory)
 }
 
-/// Whether this machine's root has CAP_SYS_RESOURCE; without it nobody is protected from the kernel's choice.
+/// True if this machine's root has CAP_SYS_RESOURCE; without it nobody is protected from the kernel's choice.
 fn may_lower_scores() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap().trim();

@@ -26,7 +26,7 @@ enum Then {
     LoseSandbox,
 }
 
-/// How far a pod is.
+/// The progress of a pod.
 #[derive(Debug)]
 pub(super) struct Progress {
     steps: Vec<Step>,

@@ -9,24 +9,24 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Row {
     /// A sentence.
     pub(super) name: String,
-    /// What the pod shall be.
+    /// The wanted pod.
     pub(super) pod: Value,
-    /// What it was before.
+    /// The pod before.
     pub(super) was: Option<Value>,
     /// ConfigMaps with their data.
     #[serde(default)]
     pub(super) config_maps: BTreeMap<String, BTreeMap<String, String>>,
-    /// What they were before; the same unless given.
+    /// The ConfigMaps before; the same unless given.
     pub(super) config_maps_were: Option<BTreeMap<String, BTreeMap<String, String>>>,
     /// Its sandbox, if there is one.
     pub(super) sandbox: Option<Sandbox>,
     /// Its containers as the daemon finds them.
     #[serde(default)]
     pub(super) containers: Vec<Run>,
-    /// What probes say.
+    /// Results of probes.
     #[serde(default)]
     pub(super) probes: BTreeMap<String, Said>,
-    /// Where images that are not there are.
+    /// Images that are not there.
     #[serde(default)]
     pub(super) images: BTreeMap<String, Image>,
     /// Containers that were asked to end, and have so many seconds left: they do not end by themselves.
@@ -35,10 +35,10 @@ pub(super) struct Row {
     /// Containers that do not end by themselves either.
     #[serde(default)]
     pub(super) stubborn: BTreeSet<String>,
-    /// Where postStart hooks are.
+    /// Stages of postStart hooks.
     #[serde(default)]
     pub(super) post_start: BTreeMap<String, Stage>,
-    /// Where preStop hooks are.
+    /// Stages of preStop hooks.
     #[serde(default)]
     pub(super) pre_stop: BTreeMap<String, Stage>,
     /// A volume of the pod cannot be made.
@@ -46,7 +46,7 @@ pub(super) struct Row {
     pub(super) volumes_failed: bool,
     /// Its manifest is gone, or it is over.
     pub(super) end: Option<End>,
-    /// What becomes of it, by container; of its `sandbox` and other things, too. `None` for what cannot be provoked.
+    /// The outcome, by container; of its `sandbox` and other things, too. `None` for what cannot be provoked.
     pub(super) world: Option<BTreeMap<String, String>>,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Run {
     pub(super) state: String,
     /// Attempt of its sandbox, where that is not there any more.
     pub(super) sandbox: Option<u32>,
-    /// How many times all containers had been restarted before.
+    /// Number of restarts of all containers before.
     #[serde(default)]
     pub(super) round: u32,
 }
@@ -143,7 +143,7 @@ impl Row {
         all.map(|(name, _)| name).collect()
     }
 
-    /// How many times all containers were restarted.
+    /// Number of restarts of all containers.
     pub(super) fn rounds(&self) -> u32 {
         self.containers.iter().map(|run| run.round).max().unwrap_or(0)
     }
@@ -159,7 +159,7 @@ impl Row {
         lists.flatten().find(is_it).and_then(|container| container["name"].as_str())
     }
 
-    /// Whether the daemon finds its sandbox dead. So it is too where a row has another one without anything in it.
+    /// True if the daemon finds its sandbox dead. So it is too where a row has another one without anything in it.
     pub(super) fn loses_sandbox(&self) -> bool {
         self.sandbox.as_ref().is_some_and(|sandbox| match sandbox.state.as_deref() {
             Some("Lost") => true,
@@ -167,13 +167,13 @@ impl Row {
         })
     }
 
-    /// Whether it runs in its second sandbox when the daemon goes.
+    /// True if it runs in its second sandbox when the daemon goes.
     pub(super) fn is_in_second_sandbox(&self) -> bool {
         let is_second = self.sandbox.as_ref().is_some_and(|sandbox| sandbox.attempt > 0);
         is_second && self.containers.iter().any(|run| run.sandbox.is_none())
     }
 
-    /// Whether the container fails by a probe as soon as there is a daemon.
+    /// True if the container fails by a probe as soon as there is a daemon.
     pub(super) fn is_sick(&self, name: &str) -> bool {
         self.probes.get(name).is_some_and(|said| matches!(said, Said::Startup | Said::Liveness))
     }
@@ -186,7 +186,7 @@ impl Row {
         (is_end && (state == "143" || self.is_sick(name))).then_some(state)
     }
 
-    /// Whether a container goes on when it is asked to end.
+    /// True if a container goes on when it is asked to end.
     pub(super) fn is_stubborn(&self, name: &str) -> bool {
         self.stubborn.contains(name) || (self.stopping.contains_key(name) && !self.pre_stop.contains_key(name))
     }

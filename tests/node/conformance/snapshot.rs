@@ -19,7 +19,7 @@ pub(super) struct Processes {
     containers: BTreeMap<(String, String), Vec<Process>>,
     /// Shims with their command lines.
     shims: Vec<(Process, String)>,
-    /// What may belong to a pod: process, command line, cgroups.
+    /// Candidates for parts of a pod: process, command line, cgroups.
     all: Vec<(u32, String, String)>,
 }
 
@@ -69,7 +69,7 @@ impl Processes {
     }
 }
 
-/// Whether the process is the first of its process namespace.
+/// True if the process is the first of its process namespace.
 fn is_first(proc: &Path) -> bool {
     let status = fs::read_to_string(proc.join("status")).unwrap_or_default();
     let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();

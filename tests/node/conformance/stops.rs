@@ -6,7 +6,7 @@ use super::logs::Logs;
 use crate::support::{TestHost, eventually};
 use jiff::{SignedDuration, Timestamp};
 
-/// What a container does that never ends by itself: it says that it lives, five times a second.
+/// Script of a container that never ends by itself: it says that it lives, five times a second.
 const STUBBORN: &str = "trap 'echo asked' TERM; while :; do echo lives; sleep 0.2; done";
 
 /// A pod of `containers`, of which each is a name, further fields, and a script.

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
-/// How long the daemon may take for all pods of a table, on an emulated processor, too.
+/// Time for all pods of a table, on an emulated processor, too.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The pod that comes after all others: when it runs, the daemon has looked at each of them.

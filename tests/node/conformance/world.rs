@@ -1,4 +1,4 @@
-//! What the kernel and the log directory show of a pod, and what changed in it.
+//! The state of a pod in the kernel and the log directory, and its changes.
 
 use super::logs::Logs;
 use super::row::Row;
@@ -11,19 +11,19 @@ use std::fs;
 /// The pause before the second restart of what ends by itself (kubelet rule D9).
 const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
-/// When tests ended containers, by pod and container.
+/// The times at which tests ended containers, by pod and container.
 pub(super) type Ends = BTreeMap<(String, String), Timestamp>;
 
-/// What is seen of a container.
+/// Observations of a container.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     pub(super) processes: Vec<Process>,
     pub(super) logs: Logs,
-    /// When it was ended, if a test did that.
+    /// The time of its end, if a test ended it.
     end: Option<Timestamp>,
 }
 
-/// What is seen of a pod.
+/// Observations of a pod.
 #[derive(Clone, Debug, Default)]
 pub(super) struct World {
     shim: Option<Process>,
@@ -46,7 +46,7 @@ impl World {
         Self { shim: (!uid.is_empty()).then(|| processes.shim(uid)).flatten(), containers }
     }
 
-    /// What became of `before`, in the words of the tables.
+    /// Changes since `before`, in the words of the tables.
     pub(super) fn since(&self, before: &World) -> BTreeMap<String, String> {
         let mut became = BTreeMap::new();
         let sandbox = match (before.shim, self.shim) {
@@ -61,7 +61,7 @@ impl World {
         became
     }
 
-    /// What should not be there: cgroups and mounts of a pod that is over, cgroups of containers that do not run. Empty if all is well.
+    /// Remains that should not be there: cgroups and mounts of a pod that is over, cgroups of containers that do not run. Empty if all is well.
     pub(super) fn remains(&self, snapshot: &Snapshot, uid: &str) -> Vec<String> {
         if self.shim.is_none() {
             return if uid.is_empty() { Vec::new() } else { snapshot.leftovers(uid) };
@@ -92,7 +92,7 @@ impl World {
 }
 
 impl Seen {
-    /// What became of `before`: which process there is, what the one of before said since then, and after a comma what the new one said
+    /// Changes since `before`: the process that there is, the words of the one before since then, and after a comma those of the new one
     /// after it began.
     fn since(&self, before: &Seen) -> String {
         let last = self.logs.last();
@@ -115,7 +115,7 @@ impl Seen {
         }
     }
 
-    /// Whether the newest run began before the pause of what crashes was over (`soon`) or after it (`late`).
+    /// The start of the newest run: before the pause of what crashes was over (`soon`) or after it (`late`).
     pub(super) fn pace(&self, before: &Seen) -> Option<&'static str> {
         let end = before.logs.last().and_then(|was| self.logs.asked(was)).or(before.end)?;
         let start = self.logs.last().and_then(|last| self.logs.start(last))?;

@@ -196,7 +196,7 @@ fn ports_of_sctp_lead_to_pods_on_a_bridge() {
     host_ports::associations_find(&start());
 }
 
-/// What the host, and the bridge itself, know of neighbours on it: addresses and hardware addresses of pods.
+/// Neighbours on the bridge that the host, and the bridge itself, know: addresses and hardware addresses of pods.
 fn known_neighbours(site: &Site) -> Vec<String> {
     let bridge = bridge(site);
     let neighbours =

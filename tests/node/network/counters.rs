@@ -1,4 +1,4 @@
-//! What monitoring is told of traffic.
+//! Counters of traffic for monitoring.
 
 use super::lan::Site;
 use crate::support::eventually;

@@ -1,4 +1,4 @@
-//! What pods cannot do to each other and to the host, and what others cannot do to the network.
+//! Isolation of pods from each other and from the host, and of the network from others.
 
 use super::lan::{HOST_V4, OUTSIDE_V4, Site, WebServer, web};
 use crate::support::eventually;

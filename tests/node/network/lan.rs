@@ -37,7 +37,7 @@ impl Machine {
         String::from_utf8_lossy(&out.stdout).into_owned()
     }
 
-    /// What a web server answers, within two seconds.
+    /// The answer of a web server, within two seconds.
     pub(crate) fn get(&self, url: &str) -> Result<String, String> {
         let out = self.command(&["curl", "-gsS", "--noproxy", "*", "-m", "2", url]).output().unwrap();
         if out.status.success() {
@@ -136,7 +136,7 @@ impl Site {
         [ip(0), ip(1)]
     }
 
-    /// What a web server answers a pod, within two seconds.
+    /// The answer of a web server to a pod, within two seconds.
     pub(crate) fn pod_get(&self, pod: &str, url: &str) -> Result<String, String> {
         pod_get(&self.host, pod, url)
     }

@@ -4,7 +4,7 @@ use super::lan::{HOST_V4, Site};
 use crate::support::eventually_within;
 use std::time::Duration;
 
-/// What needs a turn of the housekeeping.
+/// Time for what needs a turn of the housekeeping.
 const HOUSEKEEPING: Duration = Duration::from_secs(180);
 
 /// Waits until the pod is reached from everywhere, and the daemon has told of it in these words.
@@ -55,7 +55,7 @@ fn an_interface_that_is_switched_off_and_one_that_is_emptied_get_back_what_they_
     is_mended(&site, &one, &words);
 }
 
-/// What of a pod must not change.
+/// Facts of a pod that must not change.
 fn standing(site: &Site) -> (String, String) {
     let interface = site.interfaces().remove(0);
     let index = site.machine.run(&format!("ip -o link show {interface}"));

@@ -3,7 +3,7 @@
 use super::lan::{HOST_V4, Site, web};
 use crate::support::{TestHost, eventually};
 
-/// What `dig` prints in short form for a question from a pod's network namespace, from its gateway unless `words` say otherwise.
+/// Output of `dig` in short form for a question from a pod's network namespace, from its gateway unless `words` say otherwise.
 fn dig(site: &Site, pod: &str, words: &str) -> String {
     dig_by(site.host.container_pid(&site.host.wait_running(pod), "main"), words)
 }
@@ -24,7 +24,7 @@ pub(super) fn digs(site: &Site, pod: &str, words: &str, what: &str) -> String {
     })
 }
 
-/// What a program of the image finds for a name, as programs do: with the search list of the pod.
+/// Waits until a program of the image finds a name, as programs do: with the search list of the pod.
 pub(super) fn looks_up(host: &TestHost, pod: &str, namespace: &str, name: &str, address: &str) {
     eventually(&format!("pod {pod} to find {address} for {name}"), || {
         let out = host.cli(&["exec", "-n", namespace, pod, "-c", "main", "--", "ping", "-4", "-c", "1", "-W", "2", name]);

@@ -7,7 +7,7 @@ use super::lan::{HOST_V4, Machine, OUTSIDE_V4, Site, WebServer};
 use crate::support::{eventually, eventually_within};
 use std::process::{Child, Command, Output, Stdio};
 
-/// Where a neighbour lives: the machine's network, its own `/run`, `/etc` and `/var/lib`. All of its processes end with it.
+/// The room of a neighbour: the machine's network, its own `/run`, `/etc` and `/var/lib`. All of its processes end with it.
 struct Room {
     first: Child,
     netns: String,

@@ -1,4 +1,4 @@
-//! Who reaches whom.
+//! Connections between pods, hosts and others.
 
 use super::lan::{HOST_V4, HOST_V6, OUTSIDE_V4, OUTSIDE_V6, Site, WebServer};
 use crate::support::eventually;

@@ -33,7 +33,7 @@ spec:
   policyTypes: [Ingress]
 ";
 
-/// What the prober connects to, and what it wrote.
+/// Target of the prober, and its records.
 pub(super) struct Probe<A, D> {
     /// Results of connections that are allowed.
     pub(super) allowed: A,

@@ -1,4 +1,4 @@
-//! What `podstead stop --all` leaves of the network: nothing that leads to a pod, whatever made it.
+//! Remains of the network after `podstead stop --all`: nothing that leads to a pod, whatever made it.
 
 use super::cni::CniSite;
 use super::lan::{HOST_V4, Site};

@@ -4,7 +4,7 @@ use super::lan::{HOST_V4, Machine, OUTSIDE_V4, Site, WebServer, pod_gets, web};
 use crate::support::{TestHost, eventually, eventually_within};
 use std::time::Duration;
 
-/// What needs a turn of the housekeeping.
+/// Time for what needs a turn of the housekeeping.
 const HOUSEKEEPING: Duration = Duration::from_secs(180);
 
 #[test]

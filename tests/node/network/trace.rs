@@ -1,4 +1,4 @@
-//! Why does this connection not work: `podstead network trace`, `doctor network`, `status`, `describe service` and the counters, on one host.
+//! Reasons for a connection that does not work: `podstead network trace`, `doctor network`, `status`, `describe service` and the counters, on one host.
 
 use super::counters::page;
 use super::doctor::finds;
@@ -7,7 +7,7 @@ use super::policies::{labelled, policy};
 use super::services::{WEB, add_backends, answers, cluster_ip, service};
 use crate::support::{binary, eventually};
 
-/// What the trace of a connection of pod `client` says, with its exit code.
+/// Output of the trace of a connection of pod `client`, with its exit code.
 fn trace(site: &Site, arguments: &[&str]) -> (String, Option<i32>) {
     let mut command = site.machine.command(&[binary("podstead").to_str().unwrap(), "--config"]);
     let out = command.arg(site.host.path("config.yaml")).args(["network", "trace", "client"]).args(arguments).output().unwrap();

@@ -1,4 +1,4 @@
-//! What containers, and processes run in them later, must not be able to do.
+//! Confinement of containers, and of processes that run in them later.
 
 use super::harness::{Host, make_privileged};
 use podstead::{

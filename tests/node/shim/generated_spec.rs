@@ -1,4 +1,4 @@
-//! What the generated OCI spec means to a process, on this kernel and through libcontainer, which ignores parts of a spec.
+//! Effects of the generated OCI spec on a process, on this kernel and through libcontainer, which ignores parts of a spec.
 
 use super::harness::{Host, Node};
 use podstead::pod::security::ALL_CAPABILITIES;

@@ -76,7 +76,7 @@ impl Host {
         &self.root
     }
 
-    /// What a new daemon sees; must be called in a tokio runtime.
+    /// The view of a new daemon; must be called in a tokio runtime.
     pub(super) fn node(&self) -> Node {
         let runtime = ShimRuntime::new(self.options.clone()).unwrap();
         let events = runtime.take_events().unwrap();
@@ -182,7 +182,7 @@ impl Host {
         log_lines(&spec.log_path).into_iter().map(|line| line.splitn(4, ' ').nth(3).unwrap_or_default().to_owned()).collect()
     }
 
-    /// What is left of all pods in the kernel and in the run directory: nothing, once they are stopped.
+    /// Remains of all pods in the kernel and in the run directory: nothing, once they are stopped.
     pub(super) fn leftovers(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();

@@ -1,4 +1,4 @@
-//! What a process finds: root file system, working directory, environment, stdio, mounts.
+//! The surroundings of a process: root file system, working directory, environment, stdio, mounts.
 
 use super::harness::{Host, bind, make_privileged, outcome};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};

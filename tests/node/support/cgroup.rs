@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Whether the line of a mountinfo file is that of a v1 hierarchy with the controller.
+/// True if the line of a mountinfo file is that of a v1 hierarchy with the controller.
 fn is_of_v1(line: &str, controller: &str) -> bool {
     line.split(" - cgroup ").nth(1).is_some_and(|rest| rest.split([',', ' ']).any(|option| option == controller))
 }
@@ -60,7 +60,7 @@ pub(crate) fn cpu_share(pid: u32, level: usize) -> u64 {
     file(pid, level, "cpu", "cpu.shares", "cpu.weight").parse().unwrap()
 }
 
-/// What [`cpu_share`] reads for so many shares.
+/// The value that [`cpu_share`] reads for so many shares.
 pub(crate) fn share_of(shares: u64) -> u64 {
     let is_v2 = !fs::read_to_string("/proc/self/mountinfo").unwrap().lines().any(|line| is_of_v1(line, "cpu"));
     if is_v2 { podstead::container::cgroup::cpu_weight(shares) } else { shares }
@@ -71,13 +71,13 @@ pub(crate) fn pids_limit(pid: u32, level: usize) -> Option<u64> {
     file(pid, level, "pids", "pids.max", "pids.max").parse().ok()
 }
 
-/// How often a process or thread was refused because of the limit of a group.
+/// Number of processes and threads that the limit of a group refused.
 pub(crate) fn pids_refused(pid: u32, level: usize) -> u64 {
     let events = file(pid, level, "pids", "pids.events", "pids.events");
     events.lines().find_map(|line| line.strip_prefix("max ")).map_or(0, |number| number.parse().unwrap())
 }
 
-/// Whether a v1 hierarchy with the controller is mounted, or the v2 hierarchy has it.
+/// True if a v1 hierarchy with the controller is mounted, or the v2 hierarchy has it.
 pub(crate) fn is_mounted(controller: &str) -> bool {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let v2 = fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").unwrap_or_default();

@@ -163,7 +163,7 @@ impl TestHost {
         self.daemon.as_ref().unwrap().id()
     }
 
-    /// What the daemon wrote.
+    /// The daemon's log.
     pub(crate) fn daemon_log(&self) -> String {
         fs::read_to_string(self.root.join("daemon.log")).unwrap_or_default()
     }

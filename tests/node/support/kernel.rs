@@ -1,4 +1,4 @@
-//! What the kernel knows of a pod, looked up without the product's help.
+//! The kernel's knowledge of a pod, looked up without the product's help.
 
 use podstead::container::cgroup::{CgroupError, Cgroups};
 use podstead::sys::layout::Paths;
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the remains of a host may take to go.
+/// Time for the remains of a host to go.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Says aloud that a test, or a part of it, is passed over since this machine's kernel has not got what it needs. Where all of it has to
@@ -19,7 +19,7 @@ pub(crate) fn kernel_lacks(what: &str) {
     drop(std::io::Write::write_all(&mut std::io::stderr(), told.as_bytes()));
 }
 
-/// Whether a process of that id exists and is not a zombie.
+/// True if a process of that id exists and is not a zombie.
 pub(crate) fn process_exists(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))

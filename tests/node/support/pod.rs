@@ -39,7 +39,7 @@ impl PodView {
         self.container(name)["restartCount"].as_u64().unwrap_or(0)
     }
 
-    /// Whether the container runs.
+    /// True if the container runs.
     pub(crate) fn runs(&self, name: &str) -> bool {
         self.container(name)["state"]["running"].is_object()
     }

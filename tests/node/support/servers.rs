@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// A request: when it came, and its head.
 pub(crate) type Asked = (Instant, String);
 
-/// What a server answers to the n-th request (from 0) for a path: a status, after a pause.
+/// The answer of a server to the n-th request (from 0) for a path: a status, after a pause.
 pub(crate) type Answer = dyn Fn(&str, usize) -> (u16, Duration) + Send + Sync;
 
 /// An HTTP server, with or without TLS; a TCP server for those that send nothing. Its threads end with it.

@@ -26,7 +26,7 @@ impl Strace {
         Self { process, log }
     }
 
-    /// What it has seen so far.
+    /// Its output so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap()
     }

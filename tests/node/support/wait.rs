@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a condition may take that normally holds within a second; generous, since the machine may be busy.
+/// Time for a condition that normally holds within a second; generous, since the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Calls `probe` until it gives a value. Panics with `what` and what `probe` last said when the deadline is over.

@@ -1,4 +1,4 @@
-//! What a commit holds, and what in it is no manifest.
+//! Content of a commit, and its files that are no manifests.
 
 use super::repository::Repository;
 use super::servers::git_daemon;

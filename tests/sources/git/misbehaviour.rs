@@ -32,7 +32,7 @@ fn answering(answer: &'static [u8], close: bool) -> u16 {
     port
 }
 
-/// Why a source fails that waits for so long. It does not wait for long in any case.
+/// The reason for the failure of a source that waits for so long. It does not wait for long in any case.
 async fn failure_within(timeout: Duration, url: &str) -> String {
     let state = tempfile::tempdir().unwrap();
     let began = Instant::now();
@@ -41,7 +41,7 @@ async fn failure_within(timeout: Duration, url: &str) -> String {
     text
 }
 
-/// Why a source fails without having waited in vain.
+/// The reason for the failure of a source that has not waited in vain.
 async fn failure_of(url: &str) -> String {
     failure_within(Duration::from_secs(60), url).await
 }

@@ -1,4 +1,4 @@
-//! What is followed: branches, tags, versions, one commit.
+//! References that are followed: branches, tags, versions, one commit.
 
 use super::repository::Repository;
 use super::servers::git_daemon;

@@ -27,7 +27,7 @@ impl Repository {
         repository
     }
 
-    /// Where the bare repository lies.
+    /// The path of the bare repository.
     pub(super) fn path(&self) -> PathBuf {
         self.directory.path().join("fleet.git")
     }

@@ -100,7 +100,7 @@ impl Authority {
     }
 }
 
-/// What nginx asks for.
+/// Credentials that nginx asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Door {
     Open,
@@ -267,7 +267,7 @@ impl Counter {
     }
 }
 
-/// How a connection stops.
+/// Ways in which a connection stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
     /// It ends.

@@ -1,4 +1,4 @@
-//! Whose signature a revision needs.
+//! Signers that a revision needs.
 
 use super::repository::{Repository, run};
 use super::{options, revision, shown, start};

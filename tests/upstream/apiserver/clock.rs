@@ -39,7 +39,7 @@ fn pod_subject() -> Subject {
     Subject::Pod { uid: PodUid::new("local-default/web"), full_name, field_path: None }
 }
 
-/// Whether a time of the cluster is what the host's clock shows.
+/// True if a time of the cluster is what the host's clock shows.
 fn is_by(clock: fn() -> Timestamp, at: &str) -> bool {
     at.parse::<Timestamp>().is_ok_and(|at| clock().duration_since(at).abs() < SignedDuration::from_mins(10))
 }

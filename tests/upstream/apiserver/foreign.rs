@@ -1,4 +1,4 @@
-//! What other agents and administrators write on the Node.
+//! Fields of the Node that other agents and administrators write.
 
 use super::{NODE, node_host, pod, wait_for_mirror};
 use crate::kube::RealCluster;
@@ -27,7 +27,7 @@ fn of_others(node: &Value) -> Value {
     ])
 }
 
-/// What every patch of the status renews.
+/// Fields that every patch of the status renews.
 fn heartbeat(node: &Value) -> (String, bool) {
     let conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let of_kind = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind).cloned().unwrap_or_default();

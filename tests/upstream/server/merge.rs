@@ -1,4 +1,4 @@
-//! What a server makes of objects and patches: the stored form, and strategic merge.
+//! Objects and patches as a server stores them: the stored form, and strategic merge.
 
 use serde_json::{Map, Value};
 

@@ -19,7 +19,7 @@ pub(crate) struct Change {
     pub(crate) object: Value,
 }
 
-/// What is stored, and what is allowed.
+/// Stored objects, and the rights of the node.
 #[derive(Debug)]
 pub(crate) struct Store {
     /// Name of the node that asks.
@@ -36,7 +36,7 @@ pub(crate) struct Store {
     /// To a node, a pod that is not there is forbidden (1.32 and later).
     pub(crate) hides_absent: bool,
     pub(crate) requests: u64,
-    /// How often something of each kind was stored or removed.
+    /// Number of writes and removals of each kind.
     pub(crate) writes: BTreeMap<String, u64>,
     version: u64,
     serial: u64,
@@ -130,7 +130,7 @@ impl Store {
         self.objects.get(&key(kind, namespace, name)).cloned()
     }
 
-    /// What an administrator may do: store anything.
+    /// Stores anything, as an administrator may do.
     pub(crate) fn put(&mut self, kind: &str, mut object: Value) -> Value {
         self.version += 1;
         let metadata = &mut object["metadata"];
@@ -147,7 +147,7 @@ impl Store {
         object
     }
 
-    /// What an administrator may do: take away anything at once (`--force --grace-period=0`).
+    /// Takes away anything at once, as an administrator may do (`--force --grace-period=0`).
     pub(crate) fn remove(&mut self, kind: &str, namespace: &str, name: &str) -> Option<Value> {
         let mut object = self.objects.remove(&key(kind, namespace, name))?;
         self.version += 1;
@@ -156,7 +156,7 @@ impl Store {
         Some(object)
     }
 
-    /// What `kubectl delete pod` does: the node has to agree.
+    /// Begins a deletion as `kubectl delete pod` does: the node has to agree.
     pub(crate) fn begin_deletion(&mut self, namespace: &str, name: &str) {
         if let Some(mut object) = self.get("pods", namespace, name) {
             object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:30Z".into();
@@ -171,12 +171,12 @@ impl Store {
         self.floor = self.version;
     }
 
-    /// What `etcdctl snapshot save` does.
+    /// Takes a backup as `etcdctl snapshot save` does.
     pub(crate) fn back_up(&self) -> Backup {
         Backup { version: self.version, objects: self.objects.clone() }
     }
 
-    /// What `etcdctl snapshot restore` does: everything is as it was, versions too, and no watch is told.
+    /// Restores a backup as `etcdctl snapshot restore` does: everything is as it was, versions too, and no watch is told.
     pub(crate) fn restore(&mut self, backup: Backup) {
         (self.version, self.objects) = (backup.version, backup.objects);
         self.compact();
@@ -203,7 +203,7 @@ impl Store {
         Ok(self.history.iter().filter(|change| change.version > version).cloned().collect())
     }
 
-    /// Whether this is a watch of the node's own pods, and from which version.
+    /// The version from which the request watches the node's own pods, if it does.
     pub(crate) fn watch_from(&self, asked: &Asked<'_>) -> Option<Result<u64, Refusal>> {
         (asked.query.get("watch").is_some_and(|watch| watch == "true")).then(|| {
             self.check_selector(asked)?;

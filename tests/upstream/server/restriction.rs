@@ -1,9 +1,9 @@
-//! What NodeRestriction, the admission of service accounts and that of priorities say to a pod that a node creates.
+//! Verdicts of NodeRestriction, of the admission of service accounts and of that of priorities on a pod that a node creates.
 
 use super::{Refusal, Store, refusal};
 use serde_json::Value;
 
-/// Whether the node may create it.
+/// Checks that the node may create it.
 pub(crate) fn create_pod(store: &Store, namespace: &str, pod: &Value) -> Result<(), Refusal> {
     let node = &store.node;
     let no = |message: String| Err(refusal(403, "Forbidden", "pods", &message));
@@ -67,7 +67,7 @@ fn forbidden_reference(spec: &Value) -> Option<&'static str> {
     fields.into_iter().find(|(field, _)| text.contains(field)).map(|(_, what)| what)
 }
 
-/// Whether the node may give the Node `after` the labels that `before` has otherwise or not at all.
+/// Checks that the node may give the Node `after` the labels that `before` has otherwise or not at all.
 pub(crate) fn label_node(before: &Value, after: &Value) -> Result<(), Refusal> {
     let labels = |node: &Value| node["metadata"]["labels"].as_object().cloned().unwrap_or_default();
     let (before, after) = (labels(before), labels(after));

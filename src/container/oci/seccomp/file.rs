@@ -89,7 +89,7 @@ struct Rule {
     _comment: Option<String>,
 }
 
-/// When a rule counts; Docker's.
+/// A condition of a rule, as Docker writes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Condition {

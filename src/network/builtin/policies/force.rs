@@ -81,7 +81,7 @@ impl Shared {
         Ok(true)
     }
 
-    /// What an earlier daemon had in force; `None` if it cannot be read.
+    /// Policies that an earlier daemon had in force; `None` if they cannot be read.
     fn recorded_policies(&self) -> Option<Arc<PolicyObjects>> {
         match record::read_policies(&self.links.paths) {
             Ok(objects) => Some(Arc::new(objects)),

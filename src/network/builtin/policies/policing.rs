@@ -20,9 +20,9 @@ pub(super) enum Origin {
     Unknown,
     /// The record of an earlier daemon, and what those sources say that were read; not all of them were.
     Record {
-        /// What the record says; `None` if it cannot be read. Then nothing is allowed.
+        /// Policies of the record; `None` if it cannot be read. Then nothing is allowed.
         earlier: Option<Arc<PolicyObjects>>,
-        /// What sources say, and what was made of both.
+        /// Policies of the sources, and the result of both.
         given: Arc<PolicyObjects>,
     },
     /// All sources.

@@ -42,7 +42,7 @@ pub(super) fn denied(direction: Direction, family: Family) -> &'static str {
     }
 }
 
-/// What differs between the families.
+/// Names and keys that differ between the families.
 struct Ends {
     number: u8,
     source: Field,

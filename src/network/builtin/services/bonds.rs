@@ -11,9 +11,9 @@ use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Request};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Where a bond's frontend begins in its key, after the client's address.
+/// Offset of a bond's frontend in its key, after the client's address.
 const FRONTEND: usize = 4;
-/// Where its protocol and port begin, after the address that the client connected to.
+/// Offset of its protocol and port, after the address that the client connected to.
 const PORT: usize = 8;
 
 /// Endpoints, as values of bonds, by the end of the keys of bonds to a frontend.
@@ -66,7 +66,7 @@ fn changed(before: &Frontends, after: &Frontends) -> Endpoints {
     changed
 }
 
-/// What keys of bonds to a frontend end in: a port of the host has no address of its own.
+/// The end of the keys of bonds to a frontend: a port of the host has no address of its own.
 fn end_of_key(frontend: &Frontend) -> Vec<u8> {
     let (address, number) = match frontend {
         Frontend::Address(socket) => (octets(socket.address), socket.port),

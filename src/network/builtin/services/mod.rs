@@ -68,7 +68,7 @@ pub enum ServeError {
     Interrupted,
 }
 
-/// What the table has of Services.
+/// Rules and maps of Services.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServiceRules {
     /// Ranges of addresses.

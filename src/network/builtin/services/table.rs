@@ -23,7 +23,7 @@ const NAME_WORDS: u32 = 4;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// What differs between the families.
+/// Names and keys that differ between the families.
 struct Ends {
     number: u8,
     source: Field,
@@ -192,7 +192,7 @@ fn add_fenced(batch: &mut Batch<'_>, chain: &str, family: Family) {
     });
 }
 
-/// What pods and the host send to addresses of Services.
+/// Rules for packets of pods and of the host to addresses of Services.
 pub(super) fn add_address_rules(batch: &mut Batch<'_>, pod: &[u8]) {
     for family in Family::ALL {
         let Ends { number, destination, words, .. } = ends(family);
@@ -229,7 +229,7 @@ fn is_of_guest(rule: &mut Rule<'_, '_>, family: Family) {
     rule.is_in(guests::set(family).name, REGISTER);
 }
 
-/// What anybody sends to addresses of the host that only some Services answer at. Pods and the host were led before.
+/// Rules for packets of anybody to addresses of the host that only some Services answer at. Pods and the host were led before.
 pub(super) fn add_host_address_rules(batch: &mut Batch<'_>) {
     for family in Family::ALL {
         let Ends { number, destination, words, .. } = ends(family);
@@ -242,7 +242,7 @@ pub(super) fn add_host_address_rules(batch: &mut Batch<'_>) {
     }
 }
 
-/// What anybody sends to ports of the host. ::1 is left alone: answers to it would never leave a pod.
+/// Rules for packets of anybody to ports of the host. ::1 is left alone: answers to it would never leave a pod.
 pub(super) fn add_node_port_rules(batch: &mut Batch<'_>) {
     for family in Family::ALL {
         let Ends { number, destination, .. } = ends(family);

@@ -81,7 +81,7 @@ fn pack(bytes: &[u8], piece: usize) -> Result<bool, ()> {
     Ok(scan.is_whole())
 }
 
-/// What people are told has nothing in it that a terminal would obey.
+/// Checks that the text for people has nothing in it that a terminal would obey.
 fn told(error: &ProtocolError) {
     assert!(!error.to_string().contains(char::is_control));
 }

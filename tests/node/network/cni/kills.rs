@@ -11,7 +11,7 @@ use std::time::Duration;
 pub(super) const PODS: [&str; 4] = ["a", "b", "c", "d"];
 /// Kills without `PODSTEAD_KILLS`, which `make kills` sets to 200.
 const KILLS: u32 = 20;
-/// What was cut short is tried again, and plugins take their time.
+/// Time for work that was cut short and is tried again; plugins take their time.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 pub(super) fn port(name: &str) -> u16 {
@@ -23,7 +23,7 @@ pub(super) fn write(cni: &CniSite, name: &str) {
     cni.site.host.write_manifest(&format!("{name}.yaml"), &prompt_web(name, &ports));
 }
 
-/// What plugins made on the host: chains of iptables by what they begin with.
+/// Things that plugins made on the host: chains of iptables by what they begin with.
 pub(super) fn chains(cni: &CniSite) -> (usize, usize) {
     let rules = cni.site.machine.run("iptables -t nat -S");
     let chains: Vec<&str> = rules.lines().filter_map(|line| line.strip_prefix("-N CNI-")).collect();

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What needs a turn of the housekeeping.
+/// Time for what needs a turn of the housekeeping.
 const HOUSEKEEPING: Duration = Duration::from_secs(180);
 
 /// A site whose host has network configurations and plugins of its own.
@@ -122,7 +122,7 @@ impl CniSite {
     }
 }
 
-/// What the annotation says of a pod's interfaces.
+/// The annotation with the state of a pod's interfaces.
 fn network_status(pod: &PodView) -> serde_json::Value {
     let text = pod.0["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"].as_str().unwrap_or("null");
     serde_json::from_str(text).unwrap()

@@ -1,4 +1,4 @@
-//! What plugins are asked, seen by a plugin that writes it down.
+//! Requests to plugins, seen by a plugin that writes them down.
 
 use super::super::lan::web;
 use super::{CniSite, HOUSEKEEPING};
