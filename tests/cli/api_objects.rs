@@ -27,7 +27,7 @@ fn host() -> Host {
 }
 
 #[test]
-fn config_maps_are_told_with_their_data_and_their_source() {
+fn config_maps_show_data_and_source() {
     let host = host();
     let list = host.get("/api/v1/configmaps");
     assert_eq!((&list["kind"], list["items"].as_array().unwrap().len()), (&json!("ConfigMapList"), 1));
@@ -43,7 +43,7 @@ fn config_maps_are_told_with_their_data_and_their_source() {
 }
 
 #[test]
-fn of_a_secret_keys_and_sizes_are_told_and_nothing_else() {
+fn secrets_show_only_keys_and_sizes() {
     let host = host();
     let one = host.get("/api/v1/namespaces/shop/secrets/db");
     assert_eq!(one["metadata"]["annotations"]["podstead.dev/keys"], "password (7 bytes)");

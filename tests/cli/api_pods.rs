@@ -19,7 +19,7 @@ fn three_pods() -> Host {
 }
 
 #[test]
-fn lists_are_ordered_by_namespace_and_name_and_carry_the_version() {
+fn lists_are_ordered_and_versioned() {
     let host = three_pods();
     let list = host.get("/api/v1/pods?limit=500");
     assert_eq!(list["kind"], "PodList");
@@ -98,7 +98,7 @@ fn a_table_has_the_columns_of_kubectl() {
 }
 
 #[test]
-fn who_wants_to_change_a_pod_is_told_where_it_is_managed() {
+fn refused_write_names_the_managing_source() {
     let host = three_pods();
     host.publish_source(None, None);
     for method in [Method::PUT, Method::PATCH] {
@@ -153,7 +153,7 @@ fn requests_out_of_bounds_are_refused() {
 }
 
 #[test]
-fn a_status_that_did_not_change_changes_no_version() {
+fn unchanged_status_changes_no_version() {
     let host = three_pods();
     let before = host.get("/api/v1/namespaces/default/pods/web-edge");
     let web = host.publish_running("default", "web");

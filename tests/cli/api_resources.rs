@@ -16,7 +16,7 @@ fn pod_subject(host: &Host, name: &str, container: Option<&str>) -> Subject {
 }
 
 #[test]
-fn events_are_listed_aggregated_and_selected_by_their_object() {
+fn events_are_aggregated_and_selected() {
     let host = Host::start();
     let web = pod_subject(&host, "web", Some("main"));
     for _ in 0..3 {
@@ -41,7 +41,7 @@ fn events_are_listed_aggregated_and_selected_by_their_object() {
 }
 
 #[test]
-fn a_repeated_event_is_watched_as_a_modification() {
+fn repeated_event_is_watched_as_modification() {
     let host = Host::start();
     let web = pod_subject(&host, "web", None);
     let mut events = host.stream("/api/v1/events?watch=true", "application/json");
@@ -52,7 +52,7 @@ fn a_repeated_event_is_watched_as_a_modification() {
 }
 
 #[test]
-fn a_source_tells_its_revision_its_error_and_its_problems() {
+fn source_shows_revision_error_and_problems() {
     let host = Host::start();
     host.publish_source(Some("unknown field"), Some("list directory: input/output error"));
     let sources = host.get("/apis/podstead.dev/v1alpha1/sources");
@@ -66,7 +66,7 @@ fn a_source_tells_its_revision_its_error_and_its_problems() {
 }
 
 #[test]
-fn the_daemon_is_ready_when_every_source_has_delivered() {
+fn daemon_is_ready_after_every_source() {
     let host = Host::start();
     assert_eq!(host.get("/healthz"), "ok");
     let (code, status) = host.send(Method::GET, "/readyz", "");

@@ -19,7 +19,7 @@ fn two_pods() -> Host {
 }
 
 #[test]
-fn pods_are_listed_in_the_columns_of_kubectl() {
+fn pods_are_listed_in_columns_of_kubectl() {
     let host = two_pods();
     let expected = "NAME       READY   STATUS    RESTARTS   AGE\n\
                     db-edge    1/1     Running   0          3h20m\n\
@@ -43,7 +43,7 @@ fn a_namespace_is_told_when_it_matters() {
 }
 
 #[test]
-fn a_source_is_taken_for_empty_only_when_that_is_asked_for() {
+fn source_is_pruned_only_on_request() {
     let host = two_pods();
     assert_eq!(host.run(&["sync", "--prune", "held", "--yes"]), "source held is now empty: removed 3 pods\n");
     for (arguments, code, words) in [
@@ -131,7 +131,7 @@ fn events_and_sources_are_listed() {
 }
 
 #[test]
-fn status_is_the_default_and_says_what_to_do() {
+fn status_is_default_and_gives_advice() {
     let host = two_pods();
     assert!(host.run(&[]).ends_with("\n2 pods, all healthy\n"));
     assert_eq!(host.output(&["status", "--exit-code"]).status.code(), Some(0));
@@ -226,7 +226,7 @@ fn colour_is_for_terminals_or_who_asks() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn reader_that_goes_away_is_no_failure() {
     let host = two_pods();
     let mut child = host.command(&["get", "pods", "-w"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -240,7 +240,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
-fn a_daemon_that_does_not_run_is_named() {
+fn daemon_that_does_not_run_is_named() {
     let host = two_pods();
     let version = host.run(&["version"]);
     assert_eq!(version, format!("client: {0}\ndaemon: {0}\n", env!("CARGO_PKG_VERSION")));

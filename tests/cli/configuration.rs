@@ -9,7 +9,7 @@ fn podstead(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn a_configuration_is_checked_with_the_place_of_the_mistake() {
+fn configuration_is_checked_with_place_of_mistake() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("config.yaml");
     let file = path.to_str().unwrap();
@@ -36,7 +36,7 @@ fn the_shown_configuration_is_whole_and_valid() {
 }
 
 #[test]
-fn the_socket_is_the_configured_one_unless_told_otherwise() {
+fn socket_is_configured_one_unless_told_otherwise() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("config.yaml");
     let file = path.to_str().unwrap();

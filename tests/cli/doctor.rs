@@ -16,7 +16,7 @@ fn report(host: &Host) -> Vec<Value> {
 }
 
 #[test]
-fn rights_of_pods_are_listed_with_source_and_line() {
+fn rights_are_listed_with_source_and_line() {
     let host = Host::start();
     assert!(host.run(&["doctor", "security"]).contains("0 pods, all confined and limited"));
     publish(

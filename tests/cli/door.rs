@@ -147,7 +147,7 @@ fn pages_of_others_are_refused() {
 }
 
 #[test]
-fn user_without_role_is_told_who_has_one() {
+fn user_without_role_is_told_owner() {
     let group = WrittenRole { role: Role::View, groups: vec![Account::Id(4_000_000)], users: Vec::new(), namespaces: Vec::new() };
     let door = Door::open(vec![group]);
     door.host.publish_running("default", "web");

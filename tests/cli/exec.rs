@@ -15,7 +15,7 @@ fn web() -> Host {
 }
 
 #[test]
-fn output_goes_to_stdout_and_stderr_and_the_exit_code_is_the_programs() {
+fn exec_passes_both_streams_and_exit_code() {
     let host = web();
     let output = host.output(&["exec", "web", "--", "echo", "-n", "a b", "--", "c"]);
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "-n a b -- c in main-0\n".into()));
@@ -66,7 +66,7 @@ fn what_cannot_be_run_is_said() {
 }
 
 #[test]
-fn a_client_without_websocket_is_told_what_to_use() {
+fn client_without_websocket_is_advised() {
     let host = web();
     let (code, status) = host.send(hyper::Method::POST, "/api/v1/namespaces/default/pods/web-edge/exec?command=cat", "");
     assert_eq!(code, 400);
@@ -74,7 +74,7 @@ fn a_client_without_websocket_is_told_what_to_use() {
 }
 
 #[test]
-fn a_client_that_is_killed_takes_its_process_with_it() {
+fn killed_client_takes_its_process_along() {
     let host = web();
     let mut child = host.command(&["exec", "web", "--", "hang"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = [0; 8];
@@ -85,7 +85,7 @@ fn a_client_that_is_killed_takes_its_process_with_it() {
 }
 
 #[test]
-fn a_client_that_is_killed_is_noticed_although_nobody_reads_its_input() {
+fn killed_client_is_noticed_without_input_reader() {
     let host = web();
     let mut command = host.command(&["exec", "-i", "web", "--", "hang"]);
     let mut child = command.stdin(File::open("/dev/zero").unwrap()).stdout(Stdio::piped()).spawn().unwrap();
@@ -97,7 +97,7 @@ fn a_client_that_is_killed_is_noticed_although_nobody_reads_its_input() {
 }
 
 #[test]
-fn killed_client_is_noticed_when_nothing_more_of_it_is_read() {
+fn killed_client_is_noticed_after_last_read() {
     let host = web();
     let mut command = host.command(&["exec", "-i", "web", "--", "hang"]);
     let mut child = command.stdin(File::open("/dev/zero").unwrap()).stdout(Stdio::piped()).spawn().unwrap();
@@ -161,7 +161,7 @@ fn size(columns: u16, rows: u16) -> Winsize {
 }
 
 #[test]
-fn a_terminal_is_raw_for_the_time_tells_its_size_and_is_restored() {
+fn raw_terminal_tells_size_and_is_restored() {
     let host = web();
     let mut session = OnTerminal::start(&host, &["exec", "-it", "web", "--", "sizes"], 120, 40);
     session.shows("Some((120, 40))");
@@ -176,7 +176,7 @@ fn a_terminal_is_raw_for_the_time_tells_its_size_and_is_restored() {
 }
 
 #[test]
-fn a_terminal_is_restored_when_a_signal_ends_the_command() {
+fn terminal_is_restored_when_signal_ends_command() {
     let host = web();
     let mut session = OnTerminal::start(&host, &["exec", "-it", "web", "--", "sizes"], 80, 24);
     session.shows("Some((80, 24))");
@@ -187,7 +187,7 @@ fn a_terminal_is_restored_when_a_signal_ends_the_command() {
 }
 
 #[test]
-fn a_terminal_is_restored_when_the_daemon_goes_away() {
+fn terminal_is_restored_when_daemon_goes_away() {
     let host = web();
     let mut session = OnTerminal::start(&host, &["exec", "-it", "web", "--", "sizes"], 80, 24);
     session.shows("Some((80, 24))");
@@ -197,7 +197,7 @@ fn a_terminal_is_restored_when_the_daemon_goes_away() {
 }
 
 #[test]
-fn ctrl_p_ctrl_q_leaves_an_attached_container_alone() {
+fn ctrl_p_ctrl_q_detaches_only() {
     let host = Host::start();
     let extra = serde_json::json!({"containers": [{"name": "main", "stdin": true, "tty": true}]});
     let desired = crate::host::desired("default", "shell", extra);

@@ -34,7 +34,7 @@ fn collect(subcommand: &[&str], found: &mut Vec<(String, String)>) {
 }
 
 #[test]
-fn the_help_of_every_subcommand_is_as_written_down() {
+fn help_of_every_subcommand_is_recorded() {
     let directory = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/help"));
     let mut found = Vec::new();
     collect(&[], &mut found);

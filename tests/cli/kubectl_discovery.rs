@@ -62,7 +62,7 @@ fn kubectl_describes_the_node_with_its_lease() {
 }
 
 #[test]
-fn kubectl_is_told_that_kinds_of_clusters_have_no_objects() {
+fn kubectl_is_told_cluster_kinds_are_empty() {
     let host = Host::start();
     for kubectl in Kubectl::all(&host) {
         for kind in ["pv", "ingress"] {

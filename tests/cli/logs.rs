@@ -95,13 +95,13 @@ fn rotated() -> Web {
 }
 
 #[test]
-fn files_are_read_in_order_each_line_once() {
+fn files_are_read_in_order_once() {
     let web = rotated();
     assert_eq!(web.get(""), numbers(0..300));
 }
 
 #[test]
-fn the_tail_goes_back_through_rotated_and_compressed_files() {
+fn tail_reaches_rotated_and_compressed_files() {
     let web = rotated();
     for lines in [0, 1, 50, 99, 100, 101, 150, 200, 201, 250, 299, 300, 1000] {
         assert_eq!(web.get(&format!("tailLines={lines}")), numbers(300 - lines.min(300)..300), "the last {lines}");
@@ -121,7 +121,7 @@ fn times_and_limits_choose_lines() {
 }
 
 #[test]
-fn partial_lines_are_joined_also_across_a_rotation() {
+fn partial_lines_are_joined_also_across_rotation() {
     let web = Web::start();
     fs::write(web.log(0), "2026-01-01T00:00:00Z stdout P one \n2026-01-01T00:00:00Z stderr F error\n").unwrap();
     web.rotate("20260101-000000");
@@ -131,7 +131,7 @@ fn partial_lines_are_joined_also_across_a_rotation() {
 }
 
 #[test]
-fn a_follower_reads_on_across_rotations_until_the_container_ends() {
+fn follower_reads_across_rotations_to_the_end() {
     let web = Web::start();
     web.write(0, "line 0");
     let mut command = web.host.command(&["logs", "-f", "web"]);
@@ -189,7 +189,7 @@ fn a_follower_that_leaves_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_previous_run_is_the_one_before_or_the_crashed_one() {
+fn previous_run_is_earlier_or_crashed_one() {
     let web = Web::start();
     assert!(previous_failure(&web).contains(r#"previous terminated container "main" in pod "web-edge" not found"#));
     fs::write(web.log(0), line(0, "first run")).unwrap();
@@ -214,7 +214,7 @@ fn previous_failure(web: &Web) -> String {
 }
 
 #[test]
-fn a_container_without_a_run_says_what_it_waits_for() {
+fn container_without_run_says_its_reason() {
     let host = Host::start();
     let pod = desired("default", "web", json!({"containers": [{"name": "main"}, {"name": "side"}]}));
     let status = json!({

@@ -59,7 +59,7 @@ impl Drop for Page {
 }
 
 #[test]
-fn page_shows_state_and_text_only_as_text() {
+fn page_shows_text_only_as_text() {
     let host = host();
     let page = Page::open(&host);
     let answer = page.ask("GET", &page.path, &page.address);

@@ -151,7 +151,7 @@ fn much_goes_both_ways_at_once() {
 }
 
 #[test]
-fn a_client_that_has_said_all_still_gets_its_answer() {
+fn half_closed_client_gets_its_answer() {
     let host = web();
     let port = serve(count);
     for client in CLIENTS {
@@ -164,7 +164,7 @@ fn a_client_that_has_said_all_still_gets_its_answer() {
 }
 
 #[test]
-fn a_server_that_has_said_all_still_hears_the_client() {
+fn half_closed_server_hears_its_client() {
     /// Ends its own direction first.
     fn deaf(mut stream: TcpStream) {
         stream.write_all(b"bye").unwrap();
@@ -216,7 +216,7 @@ fn many_connections_go_on_at_once() {
 }
 
 #[test]
-fn a_port_on_which_nobody_listens_is_said() {
+fn port_on_which_nobody_listens_is_said() {
     let host = web();
     // Nobody listens on a port that has just been given back.
     let free = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
@@ -242,7 +242,7 @@ fn a_port_on_which_nobody_listens_is_said() {
 }
 
 #[test]
-fn ports_are_many_have_names_and_are_listened_on_where_wanted() {
+fn ports_have_names_and_addresses() {
     let host = Host::start();
     let (one, two) = (serve(echo), serve(count));
     let ports = json!([{"name": "http", "containerPort": two}]);
@@ -266,7 +266,7 @@ fn ports_are_many_have_names_and_are_listened_on_where_wanted() {
 }
 
 #[test]
-fn what_cannot_be_forwarded_is_said_at_once() {
+fn impossible_forward_is_refused_at_once() {
     let host = web();
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let taken = taken.local_addr().unwrap().port();
@@ -292,7 +292,7 @@ fn what_cannot_be_forwarded_is_said_at_once() {
 }
 
 #[test]
-fn client_libraries_have_a_channel_for_each_port() {
+fn client_libraries_have_channel_for_each_port() {
     let host = web();
     let free = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let ports = [serve(echo), free];

@@ -17,7 +17,7 @@ fn refused(host: &Host, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn history_shows_numbers_revisions_and_what_is_in_force() {
+fn history_shows_numbers_and_revision_in_force() {
     let host = host();
     let output = host.output(&["history"]);
     let text = String::from_utf8(output.stdout).unwrap();
@@ -32,7 +32,7 @@ fn history_shows_numbers_revisions_and_what_is_in_force() {
 }
 
 #[test]
-fn a_difference_is_shown_by_field_and_can_be_the_exit_code() {
+fn difference_is_by_field_with_exit_code() {
     let host = host();
     let text = host.run(&["diff"]);
     assert!(text.starts_with("--- manifests abcdef012345 (number 2)\n+++ manifests fedcba987654 (number 3, in force)\n"), "{text}");
@@ -45,7 +45,7 @@ fn a_difference_is_shown_by_field_and_can_be_the_exit_code() {
 }
 
 #[test]
-fn going_back_says_from_where_to_where_and_how_to_go_on() {
+fn rollback_names_both_ends_and_resume() {
     let host = host();
     let expected = "source manifests rolled back from fedcba987654 to abcdef012345 (2 pods) and is held there\nto resume: podstead resume manifests\n";
     for arguments in [&["rollback"][..], &["rollback", "abcd"], &["rollback", "manifests"], &["rollback", "manifests", "2"]] {
@@ -56,7 +56,7 @@ fn going_back_says_from_where_to_where_and_how_to_go_on() {
 }
 
 #[test]
-fn standing_still_and_going_on_name_the_command_that_held_the_source() {
+fn suspend_and_resume_name_their_command() {
     let host = host();
     let text = host.run(&["suspend"]);
     assert!(text.starts_with("source manifests is suspended since 1970-01-01T00:00:00Z (podstead suspend manifests)"), "{text}");

@@ -22,7 +22,7 @@ fn told(event: &Value) -> (String, String) {
 }
 
 #[test]
-fn a_list_and_the_watch_after_it_give_the_final_list() {
+fn list_with_watch_gives_final_list() {
     let host = Host::start();
     publish(&host, "a", "Pending");
     publish(&host, "b", "Running");
@@ -62,7 +62,7 @@ fn a_list_and_the_watch_after_it_give_the_final_list() {
 }
 
 #[test]
-fn a_watch_without_a_version_begins_with_what_is_there() {
+fn watch_without_version_begins_with_state() {
     let host = Host::start();
     publish(&host, "a", "Running");
     let mut events = host.stream("/api/v1/pods?watch=true", "application/json");
@@ -72,7 +72,7 @@ fn a_watch_without_a_version_begins_with_what_is_there() {
 }
 
 #[test]
-fn initial_events_end_with_a_bookmark_when_asked_for() {
+fn initial_events_end_with_a_bookmark() {
     let host = Host::start();
     publish(&host, "a", "Running");
     let query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
@@ -85,7 +85,7 @@ fn initial_events_end_with_a_bookmark_when_asked_for() {
 }
 
 #[test]
-fn a_version_that_is_too_old_or_unknown_is_gone() {
+fn old_or_unknown_version_is_gone() {
     let host = Host::start();
     for round in 0..600 {
         publish(&host, "a", &format!("Phase{round}"));
@@ -100,7 +100,7 @@ fn a_version_that_is_too_old_or_unknown_is_gone() {
 }
 
 #[test]
-fn a_watcher_that_sleeps_is_cut_off_and_nobody_waits_for_it() {
+fn sleeping_watcher_is_cut_off() {
     let host = Host::start();
     // Large enough that the socket's buffers cannot hold what follows.
     let big = "x".repeat(64 << 10);
@@ -131,14 +131,14 @@ fn many_watchers_see_every_change() {
 }
 
 #[test]
-fn a_watch_ends_when_its_time_is_over() {
+fn watch_ends_when_its_time_is_over() {
     let host = Host::start();
     let mut events = host.stream("/api/v1/pods?watch=true&timeoutSeconds=1", "application/json");
     assert!(events.next().is_none());
 }
 
 #[test]
-fn a_pod_enters_and_leaves_a_selection_by_a_change() {
+fn pod_enters_and_leaves_selection_by_change() {
     let host = Host::start();
     publish(&host, "a", "Pending");
     let version = host.published.pods().version();

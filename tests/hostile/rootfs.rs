@@ -73,43 +73,43 @@ fn absolute(victim: &Victim) -> String {
 }
 
 #[test]
-fn dev_linked_to_a_host_directory_is_refused() {
+fn dev_linked_to_host_directory_is_refused() {
     refuses_link("dev", absolute, ["", ""]);
 }
 
 #[test]
-fn dev_linked_upwards_to_a_host_directory_is_refused() {
+fn dev_linked_upwards_is_refused() {
     refuses_link("dev", |victim| format!("{}{}", "../".repeat(20), &absolute(victim)[1..]), ["", ""]);
 }
 
 #[test]
-fn dev_linked_through_own_proc_root_is_refused() {
+fn dev_linked_through_proc_root_is_refused() {
     refuses_link("dev", |victim| format!("/proc/self/root{}", absolute(victim)), ["", ""]);
 }
 
 #[test]
-fn dev_linked_through_a_root_process_is_refused() {
+fn dev_linked_through_root_process_is_refused() {
     let process = Sleeper::start(&["env"]);
     refuses_link("dev", |victim| format!("/proc/{}/root{}", process.pid(), absolute(victim)), ["", ""]);
 }
 
 #[test]
-fn dev_linked_in_a_privileged_pod_is_refused() {
+fn dev_linked_in_privileged_pod_is_refused() {
     refuses_link("dev", absolute, ["      securityContext: {privileged: true}\n", ""]);
 }
 
 #[test]
-fn dev_linked_in_a_pod_with_own_users_is_refused() {
+fn dev_linked_with_own_users_is_refused() {
     refuses_link("dev", absolute, ["", "  hostUsers: false\n"]);
 }
 
 #[test]
-fn dev_linked_in_a_pod_with_a_terminal_is_refused() {
+fn dev_linked_with_terminal_is_refused() {
     refuses_link("dev", absolute, ["      tty: true\n", ""]);
 }
 
 #[test]
-fn dev_linked_inside_of_the_image_is_refused() {
+fn dev_linked_inside_of_image_is_refused() {
     let (host, victim) = host(|image, _| image.directory("real").link("dev", "real"));
     assert_says(&run(&host, &victim, ["", ""]), "/dev of the image is a symbolic link");
 }
@@ -121,7 +121,7 @@ fn dev_that_is_a_file_is_refused() {
 }
 
 #[test]
-fn dev_linked_to_cgroups_leaves_no_group_behind() {
+fn dev_linked_to_cgroups_leaves_no_group() {
     let hierarchy = if Path::new("/sys/fs/cgroup/memory").is_dir() { "/sys/fs/cgroup/memory" } else { "/sys/fs/cgroup" };
     let groups = || -> Vec<PathBuf> {
         let found = ["shm", "pts", "mqueue"].map(|name| Path::new(hierarchy).join(name));
@@ -140,17 +140,17 @@ fn dev_linked_to_cgroups_leaves_no_group_behind() {
 }
 
 #[test]
-fn proc_linked_to_a_host_directory_is_refused() {
+fn proc_linked_to_host_directory_is_refused() {
     refuses_link("proc", absolute, ["", ""]);
 }
 
 #[test]
-fn sys_linked_to_a_host_directory_is_refused() {
+fn sys_linked_to_host_directory_is_refused() {
     refuses_link("sys", absolute, ["", ""]);
 }
 
 #[test]
-fn links_below_dev_of_the_image_are_not_followed() {
+fn links_below_image_dev_are_not_followed() {
     let names = ["ptmx", "fd", "shm", "pts", "mqueue", "null", "console"];
     let (host, victim) = host(|image, victim| {
         names
@@ -161,7 +161,7 @@ fn links_below_dev_of_the_image_are_not_followed() {
 }
 
 #[test]
-fn working_directory_and_log_do_not_leave_the_image() {
+fn working_directory_and_log_stay_in_image() {
     let (host, victim) = host(|image, victim| image.link("out", absolute(victim)));
     let fields = "      workingDir: /out/made\n      terminationMessagePath: /out/words\n";
     assert_eq!(run(&host, &victim, [fields, ""]), "");
@@ -213,29 +213,29 @@ fn volume_over_the_root_is_refused() {
 }
 
 #[test]
-fn volume_over_the_root_with_own_proc_root_is_refused() {
+fn root_volume_by_proc_root_is_refused() {
     refuses_root(|victim| format!("/proc/self/root{}", absolute(victim)), ["", ""]);
 }
 
 #[test]
-fn volume_over_the_root_through_a_root_process_is_refused() {
+fn root_volume_by_root_process_is_refused() {
     let process = Sleeper::start(&["env"]);
     refuses_root(|victim| format!("/proc/{}/root{}", process.pid(), absolute(victim)), ["", ""]);
 }
 
 #[test]
-fn volume_over_the_root_through_a_lesser_process_is_refused() {
+fn root_volume_by_lesser_process_is_refused() {
     let process = Sleeper::start(&["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]);
     refuses_root(|victim| format!("/proc/{}/root{}", process.pid(), absolute(victim)), ["", ""]);
 }
 
 #[test]
-fn volume_over_the_root_with_own_users_is_refused() {
+fn root_volume_with_own_users_is_refused() {
     refuses_root(absolute, ["", "  hostUsers: false\n"]);
 }
 
 #[test]
-fn link_in_a_volume_to_the_root_is_refused() {
+fn link_in_volume_to_root_is_refused() {
     let (host, victim) = host(|image, _| image);
     let outer = host.path("outer");
     fs::create_dir(&outer).unwrap();
@@ -247,7 +247,7 @@ fn link_in_a_volume_to_the_root_is_refused() {
 }
 
 #[test]
-fn link_to_own_file_systems_of_the_container_is_refused() {
+fn link_to_own_file_systems_is_refused() {
     for (place, expected) in [
         ("dev", "volume at /data: it is a symbolic link to /dev in the image: mount the volume on /dev instead"),
         ("proc", "volume at /data: cannot mount a volume on /proc itself"),
@@ -261,7 +261,7 @@ fn link_to_own_file_systems_of_the_container_is_refused() {
 }
 
 #[test]
-fn link_to_shared_memory_puts_the_volume_there() {
+fn link_to_shared_memory_puts_volume_there() {
     let (host, victim) = host(|image, _| image.link("var/shm", "/dev/shm").directory("dev/shm"));
     let volume = host.path("data");
     fs::create_dir(&volume).unwrap();
@@ -276,7 +276,7 @@ fn link_to_shared_memory_puts_the_volume_there() {
 }
 
 #[test]
-fn link_in_shared_memory_to_the_root_is_refused() {
+fn link_in_shared_memory_is_refused() {
     let (host, victim) = host(|image, _| image);
     let volume = evil_volume(&host, &absolute(&victim));
     let [mounts, volumes] = volumes(&[(&volume, "/dev/shm/x")]);
@@ -286,7 +286,7 @@ fn link_in_shared_memory_to_the_root_is_refused() {
 }
 
 #[test]
-fn link_that_flips_while_containers_start_reaches_nothing() {
+fn flipping_link_at_start_reaches_nothing() {
     let (host, victim) = host(|image, _| image);
     let races = std::env::var("PODSTEAD_RACES").ok().and_then(|number| number.parse().ok()).unwrap_or(RACES);
     let outer = host.path("outer");
@@ -366,7 +366,7 @@ fn run_with_device(host: &TestHost, victim: &Victim, [container, pod]: [&str; 2]
 }
 
 #[test]
-fn files_of_a_device_over_the_root_are_refused() {
+fn files_of_device_over_root_are_refused() {
     let (host, victim, _) = host_with_devices(|image, _| image.link("data", "/"), "");
     let reason = run_with_device(&host, &victim, ["", ""]);
     assert_says(&reason, "files of a device at /data: the path leads to the root of the container");
@@ -375,13 +375,13 @@ fn files_of_a_device_over_the_root_are_refused() {
 const HOOK: &str = "      hooks: [{hookName: createRuntime, path: /bin/true}]\n";
 
 #[test]
-fn dev_linked_in_a_pod_with_hooks_is_refused() {
+fn dev_linked_with_hooks_is_refused() {
     let (host, victim, _) = host_with_devices(|image, victim| image.link("dev", absolute(victim)), HOOK);
     assert_says(&run_with_device(&host, &victim, ["", ""]), "/dev of the image is a symbolic link");
 }
 
 #[test]
-fn volume_over_the_root_in_a_pod_with_hooks_is_refused() {
+fn root_volume_with_hooks_is_refused() {
     let (host, victim, volume) = host_with_devices(|image, _| image.link("else", "/"), HOOK);
     let [mounts, volumes] = volumes(&[(&volume, "/else")]);
     assert_says(
@@ -400,7 +400,7 @@ fn volume_with_cgroups_does_not_mislead() {
 }
 
 #[test]
-fn container_sees_nothing_of_the_root_it_was_made_in() {
+fn container_sees_nothing_of_its_first_root() {
     let (host, victim) = host(|image, _| image);
     let text = manifest("evil", "", "").replace("['true']", "[/bin/sh, -c, 'exec sleep 1000000']");
     host.write_manifest("evil.yaml", &text);

@@ -159,7 +159,7 @@ fn optional_reference_gets_nothing_of_another_source() {
 }
 
 #[test]
-fn pull_secret_of_another_source_is_not_used() {
+fn pull_secret_of_other_source_is_unused() {
     let host = beside();
     host.write_manifest(
         "login.yaml",
@@ -192,7 +192,7 @@ fn claim_of_another_source_needs_share() {
 }
 
 #[test]
-fn own_claim_of_that_name_does_not_lead_to_anothers_data() {
+fn equal_claim_leads_to_no_foreign_data() {
     for first in [First::Base, First::Apps] {
         let host = start(first, BESIDE);
         // The attacker comes first, with something planted.
@@ -218,7 +218,7 @@ fn own_claim_of_that_name_does_not_lead_to_anothers_data() {
 }
 
 #[test]
-fn retained_data_of_a_removed_claim_are_not_the_next_sources() {
+fn retained_data_are_not_next_sources() {
     let host = beside();
     host.write_manifest(
         "owner.yaml",
@@ -263,7 +263,7 @@ fn secret_of_a_restricted_source_shadows_nobodys() {
 }
 
 #[test]
-fn shared_secret_of_a_restricted_source_is_used() {
+fn shared_secret_of_restricted_source_is_used() {
     let host = beside();
     configure(&host, First::Base, BESIDE, None, Some("[{with: [base], secrets: ['*']}]"));
     attack(&host, "login.yaml", &secret("login", "offered"));
@@ -272,7 +272,7 @@ fn shared_secret_of_a_restricted_source_is_used() {
 }
 
 #[test]
-fn pod_of_a_restricted_source_takes_no_name_and_no_volume() {
+fn restricted_source_takes_no_name_or_volume() {
     for first in [First::Base, First::Apps] {
         let host = start(first, BESIDE);
         let with_scratch = |what: &str| {
@@ -326,7 +326,7 @@ fn refusal_outlives_the_daemon() {
 }
 
 #[test]
-fn share_that_is_taken_back_counts_at_the_next_start() {
+fn revoked_share_counts_at_next_start() {
     let host = beside();
     configure(&host, First::Base, BESIDE, Some(SHARES_ALL), None);
     host.write_manifest("login.yaml", &secret("login", "hunter2"));
@@ -349,7 +349,7 @@ fn share_that_is_taken_back_counts_at_the_next_start() {
 }
 
 #[test]
-fn restricted_source_has_a_namespace_of_its_own() {
+fn restricted_source_has_namespace_of_its_own() {
     let host = start(First::Apps, "{}");
     host.write_manifest("login.yaml", &[secret("login", "hunter2"), pod("web", OF_SECRET, "")].join("---\n"));
     host.wait_log("web", "c", "got hunter2");
@@ -436,7 +436,7 @@ fn digs(site: &Site, name: &str, addresses: &[&String]) {
 }
 
 #[test]
-fn restricted_source_joins_no_subdomain_unless_it_is_shared() {
+fn restricted_source_needs_share_for_subdomain() {
     for first in [First::Base, First::Apps] {
         let site = site(first);
         attack(&site.host, "evil.yaml", &member("evil", "db-0", "db"));
@@ -457,7 +457,7 @@ fn restricted_source_joins_no_subdomain_unless_it_is_shared() {
 }
 
 #[test]
-fn restricted_source_answers_to_no_name_of_another_pod() {
+fn restricted_source_answers_to_no_foreign_name() {
     let site = site(First::Apps);
     attack(&site.host, "evil.yaml", &member("evil", "x", "web"));
     // Its own name is another source's subdomain.
@@ -491,7 +491,7 @@ fn pod_name_wins_over_subdomain() {
 }
 
 #[test]
-fn host_port_is_left_to_the_unrestricted_source() {
+fn host_port_is_left_to_unrestricted_source() {
     for first in [First::Base, First::Apps] {
         let site = site_with(first, "{namespaces: [default], persistentVolumes: true, hostPorts: [8080]}");
         attack(&site.host, "evil.yaml", &web("evil", "", "{containerPort: 80, hostPort: 8080}"));

@@ -46,7 +46,7 @@ fn sh(host: &TestHost, script: &str) -> String {
 const LEADS_OUT: &str = "a symbolic link points outside";
 
 #[test]
-fn link_in_a_writable_path_is_not_followed_out() {
+fn link_in_writable_path_stays_inside() {
     let (host, victim, allowed) = host("{path: {}}");
     for (name, target) in
         [("absolute", victim.path.clone()), ("up", PathBuf::from("../victim")), ("magic", PathBuf::from("/proc/self/root"))]
@@ -60,7 +60,7 @@ fn link_in_a_writable_path_is_not_followed_out() {
 }
 
 #[test]
-fn link_made_by_a_pod_is_not_followed_by_the_next() {
+fn link_of_pod_misleads_no_next_pod() {
     let (host, victim, allowed) = host("{path: {}}");
     let script = format!("ln -s {} /h/out && exec sleep 1000000", victim.path.display());
     host.write_manifest("first.yaml", &manifest("first", &allowed, "", "", &script));
@@ -82,7 +82,7 @@ fn link_made_by_a_pod_is_not_followed_by_the_next() {
 }
 
 #[test]
-fn link_inside_of_a_writable_path_is_followed() {
+fn link_inside_of_writable_path_is_followed() {
     let (host, victim, allowed) = host("{path: {}}");
     fs::create_dir_all(allowed.join("releases/2")).unwrap();
     symlink("releases/2", allowed.join("current")).unwrap();
@@ -95,7 +95,7 @@ fn link_inside_of_a_writable_path_is_followed() {
 }
 
 #[test]
-fn missing_directory_is_made_beneath_the_allowed_path() {
+fn missing_directory_is_made_beneath_allowed_path() {
     let (host, victim, allowed) = host("{path: {}}");
     host.write_manifest("evil.yaml", &manifest("evil", &allowed.join("a/b"), "DirectoryOrCreate", "", SLEEP));
     host.wait_running("evil");
@@ -105,7 +105,7 @@ fn missing_directory_is_made_beneath_the_allowed_path() {
 }
 
 #[test]
-fn sub_path_of_a_linked_host_path_is_refused() {
+fn sub_path_of_linked_path_is_refused() {
     let (host, victim, allowed) = host("{path: {}}");
     symlink(&victim.path, allowed.join("out")).unwrap();
     host.write_manifest("evil.yaml", &manifest("evil", &allowed.join("out"), "", ", subPath: deep", SLEEP));
@@ -115,7 +115,7 @@ fn sub_path_of_a_linked_host_path_is_refused() {
 }
 
 #[test]
-fn link_in_the_allowed_path_itself_is_the_operators() {
+fn link_in_allowed_path_itself_is_operators() {
     let mut host = TestHost::prepare("");
     fs::create_dir(host.path("real")).unwrap();
     symlink(host.path("real"), host.path("linked")).unwrap();
@@ -166,7 +166,7 @@ fn race(host: &TestHost, directory: &Path, path: &Path, mount: &str, starts: usi
 }
 
 #[test]
-fn host_path_that_flips_while_pods_start_stays_inside() {
+fn flipping_host_path_stays_inside() {
     let (host, victim, allowed) = host("{path: {}}");
     fs::create_dir_all(allowed.join("flip/deep")).unwrap();
     symlink(&victim.path, allowed.join("link")).unwrap();
@@ -177,7 +177,7 @@ fn host_path_that_flips_while_pods_start_stays_inside() {
 }
 
 #[test]
-fn sub_path_that_flips_while_pods_start_stays_inside() {
+fn flipping_sub_path_stays_inside() {
     let (host, victim, allowed) = host("{path: {}}");
     fs::create_dir_all(allowed.join("flip/deep")).unwrap();
     symlink(&victim.path, allowed.join("link")).unwrap();
@@ -194,7 +194,7 @@ fn mount_below(allowed: &Path) -> PathBuf {
 }
 
 #[test]
-fn read_only_path_is_so_for_mounts_below_it() {
+fn read_only_path_covers_mounts_below_it() {
     let (host, victim, allowed) = host("{path: {}, readOnly: true}");
     let below = mount_below(&allowed);
     for more in
@@ -216,7 +216,7 @@ fn read_only_path_is_so_for_mounts_below_it() {
 }
 
 #[test]
-fn read_only_root_of_the_host_cannot_be_written_below() {
+fn read_only_root_covers_paths_below_it() {
     let (host, victim, _) = host("{path: /, readOnly: true}");
     host.write_manifest("evil.yaml", &manifest("evil", Path::new("/"), "", ", readOnly: true", SLEEP));
     host.wait_running("evil");
@@ -231,7 +231,7 @@ fn read_only_root_of_the_host_cannot_be_written_below() {
 }
 
 #[test]
-fn sub_path_of_a_read_only_path_is_so_below_it() {
+fn sub_path_of_read_only_covers_below() {
     let (host, victim, allowed) = host("{path: {}, readOnly: true}");
     fs::create_dir(allowed.join("sub")).unwrap();
     let below = mount_below(&allowed.join("sub"));
@@ -244,7 +244,7 @@ fn sub_path_of_a_read_only_path_is_so_below_it() {
 }
 
 #[test]
-fn read_only_path_over_dev_is_so_below_it() {
+fn read_only_path_over_dev_covers_below() {
     let (host, victim, allowed) = host("{path: {}, readOnly: true}");
     for name in ["pts", "shm", "mqueue"] {
         fs::create_dir(allowed.join(name)).unwrap();
@@ -280,7 +280,7 @@ fn read_only_path_with_propagation_is_refused() {
 }
 
 #[test]
-fn rules_that_are_taken_away_hold_for_the_next_start() {
+fn revoked_rules_hold_for_next_start() {
     let (mut host, victim, allowed) = host("{path: {}}");
     fs::write(allowed.join("go"), "").unwrap();
     let text = manifest("evil", &allowed, "", "", "while test -e /h/go; do sleep 0.1; done; exit 1").replace("Never", "Always");

@@ -22,7 +22,7 @@ fn refusal(text: impl AsRef<[u8]>) -> Problem {
 }
 
 #[test]
-fn each_mistake_in_a_field_is_told_with_place_field_and_fix() {
+fn field_mistakes_have_place_and_fix() {
     // The lines, the place of the problem, code, field below the container, and words of message and hint.
     let cases: &[(&str, &str, &str, &str, &str)] = &[
         ("    imagePullPolcy: Always\n", "imagePullPolcy", "unknown-field", "imagePullPolcy", "did you mean \"imagePullPolicy\"?"),
@@ -76,7 +76,7 @@ fn each_mistake_in_a_field_is_told_with_place_field_and_fix() {
 }
 
 #[test]
-fn all_mistakes_of_all_documents_are_told_at_once() {
+fn mistakes_of_all_documents_are_told_together() {
     let text = format!(
         "{}---\n{}---\n{WEB}",
         pod_with("    a: 1\n    b: 2\n"),
@@ -89,7 +89,7 @@ fn all_mistakes_of_all_documents_are_told_at_once() {
 }
 
 #[test]
-fn what_is_not_a_supported_object_is_answered_with_what_is() {
+fn unsupported_object_is_answered_with_alternatives() {
     let cases = [
         (
             "apiVersion: extensions/v1beta1\nkind: Deployment\nmetadata: {name: a}\nspec: {selector: {}, template: {}}\n",
@@ -151,7 +151,7 @@ fn what_is_not_a_supported_object_is_answered_with_what_is() {
 }
 
 #[test]
-fn a_syntax_error_in_one_document_leaves_those_around_it() {
+fn syntax_error_leaves_documents_around_it() {
     for broken in ["a: \"b\n", "a: [1, 2\n", "a: b: c\n", "\tx: y\n", "a: *b\n", "a: 'x\n  y: |\n", "{\"a\": 1\n", "a: \u{1}\n"] {
         let text = format!("{WEB}---\n{broken}---\n{}", WEB.replace("name: web", "name: web3"));
         let decoded = decode("mixed.yaml", &text);
@@ -164,7 +164,7 @@ fn a_syntax_error_in_one_document_leaves_those_around_it() {
 }
 
 #[test]
-fn a_truncated_file_gives_its_whole_documents_and_says_that_something_is_missing() {
+fn truncated_file_gives_its_whole_documents() {
     let text = format!("{WEB}---\n{}", WEB.replace("name: web", "name: web2"));
     let cut = text.find("command: [sleep, \"10").unwrap();
     let second = text[cut + 1..].find("command: [sleep, \"10").unwrap() + cut + 1;
@@ -175,7 +175,7 @@ fn a_truncated_file_gives_its_whole_documents_and_says_that_something_is_missing
 }
 
 #[test]
-fn a_name_that_is_there_twice_is_told_with_both_lines() {
+fn duplicate_name_is_told_with_both_lines() {
     let decoded = decode("twice.yaml", format!("{WEB}---\n{WEB}"));
     assert_eq!(names(&decoded), ["web"]);
     assert_eq!(decoded.broken, [], "the first one is good");
@@ -187,7 +187,7 @@ fn a_name_that_is_there_twice_is_told_with_both_lines() {
 }
 
 #[test]
-fn a_bad_item_of_a_list_leaves_the_others() {
+fn bad_item_of_list_leaves_others() {
     let item =
         |name: &str, image: &str| format!("- metadata: {{name: {name}}}\n  spec: {{containers: [{{name: a, image: {image}}}]}}\n");
     let text = format!("apiVersion: v1\nkind: PodList\nitems:\n{}{}{}- 5\n", item("a", "x"), item("b", "[y]"), item("c", "z"));
@@ -209,7 +209,7 @@ fn a_bad_item_of_a_list_leaves_the_others() {
 }
 
 #[test]
-fn an_object_without_a_certain_identity_is_broken_without_a_key() {
+fn object_without_identity_has_no_key() {
     for metadata in ["{name: 5}", "{name: [a]}", "{name: a, name: b}", "{name: a, namespace: 5}", "x", "[]", "{}", "{name: \"\"}"] {
         let decoded = decode("a.yaml", format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {metadata}\n"));
         assert_eq!(decoded.broken, [None], "{metadata}");
@@ -220,7 +220,7 @@ fn an_object_without_a_certain_identity_is_broken_without_a_key() {
 }
 
 #[test]
-fn files_that_are_not_text_are_refused_by_name() {
+fn binary_files_are_refused_by_name() {
     assert!(
         refusal(b"\x7fELF\x02\x01\x01\0\0\0".as_slice())
             .to_string()
@@ -236,7 +236,7 @@ fn files_that_are_not_text_are_refused_by_name() {
 }
 
 #[test]
-fn invalid_utf_8_in_one_document_leaves_the_others() {
+fn invalid_utf_8_leaves_other_documents() {
     let mut bytes = format!("{WEB}---\na: ").into_bytes();
     bytes.push(0xff);
     bytes.extend_from_slice(format!("\n---\n{}", WEB.replace("name: web", "name: web3")).as_bytes());
@@ -244,7 +244,7 @@ fn invalid_utf_8_in_one_document_leaves_the_others() {
 }
 
 #[test]
-fn control_characters_of_a_manifest_do_not_get_into_problems() {
+fn problems_contain_no_control_characters() {
     let decoded =
         decode("a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n\"\\e[31m\\n\": 1\ndata: {\"x\\ny\": 1}\n");
     assert_eq!(decoded.problems.len(), 2);
@@ -252,7 +252,7 @@ fn control_characters_of_a_manifest_do_not_get_into_problems() {
 }
 
 #[test]
-fn windows_line_ends_byte_order_marks_tabs_and_comments_do_no_harm() {
+fn windows_ends_marks_and_tabs_are_harmless() {
     let windows = format!("\u{feff}{}", WEB.replace('\n', "\r\n"));
     let decoded = decode("windows.yaml", windows);
     assert_eq!(decoded.problems, []);
@@ -273,7 +273,7 @@ fn quickly(text: impl AsRef<[u8]>) -> Decoded {
 }
 
 #[test]
-fn huge_and_hostile_files_are_refused_in_bounded_time() {
+fn hostile_files_are_refused_in_time() {
     const MEGABYTE: usize = 1 << 20;
     let one = |decoded: Decoded| {
         assert_eq!((decoded.objects.len(), decoded.broken), (0, vec![None]));
@@ -299,7 +299,7 @@ fn huge_and_hostile_files_are_refused_in_bounded_time() {
 }
 
 #[test]
-fn a_file_of_only_mistakes_is_told_up_to_a_limit() {
+fn mistakes_are_limited_in_number() {
     let fields: String = (0..50_000).map(|number| format!("  field{number}: 1\n")).collect();
     let decoded = quickly(format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n{fields}"));
     assert_eq!(decoded.problems.len(), 1000);

@@ -125,7 +125,7 @@ fn overlay_is_built_by_its_own_path() {
 }
 
 #[test]
-fn overlay_of_a_git_source_is_built_in_a_clone() {
+fn overlay_of_git_source_builds_in_clone() {
     let root = example();
     let git = |arguments: &[&str]| {
         let output = Command::new("git").current_dir(root.path()).args(arguments).output().unwrap();

@@ -317,7 +317,7 @@ fn json_patches_give_what_kubectl_gives() {
 }
 
 #[test]
-fn ports_are_told_apart_by_protocol_which_kubectl_mixes_up() {
+fn ports_of_different_protocols_stay_apart() {
     let base = BASE.replace("    image: a:1", "    image: a:1\n    ports: [{containerPort: 53, protocol: UDP}]");
     let change = "strategicMerge: {spec: {containers: [{name: a, ports: [{containerPort: 53, protocol: TCP, hostPort: 53}]}]}}";
     let pod = pod(apply(&base, &[&patch(change)]));
@@ -351,7 +351,7 @@ fn a_patch_can_take_an_object_away() {
 }
 
 #[test]
-fn objects_without_pods_are_merged_as_any_mapping() {
+fn objects_without_pods_merge_as_mappings() {
     let base = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {a: '1', b: '2'}\n";
     let change = patch("strategicMerge: {data: {a: null, c: '3'}}").replace("kind: Pod", "kind: ConfigMap");
     let decoded = apply(base, &[&change]);
@@ -361,7 +361,7 @@ fn objects_without_pods_are_merged_as_any_mapping() {
 }
 
 #[test]
-fn what_a_patch_makes_of_an_object_is_told_at_the_patch() {
+fn patched_object_problems_point_at_patch() {
     let mut wrong = Vec::new();
     for (change, expected) in [
         (
@@ -396,7 +396,7 @@ fn what_a_patch_makes_of_an_object_is_told_at_the_patch() {
 }
 
 #[test]
-fn what_is_wrong_with_a_patch_is_told_at_its_place() {
+fn patch_problems_point_at_their_place() {
     let mut wrong = Vec::new();
     for (change, expected) in [
         (
@@ -471,7 +471,7 @@ fn what_is_wrong_with_a_patch_is_told_at_its_place() {
 }
 
 #[test]
-fn a_refused_patch_says_what_it_was_for_if_that_can_be_told() {
+fn refused_patch_names_its_target_if_known() {
     let decode = |text: &str| manifest::decode("p.yaml", text.as_bytes(), &Limits::default());
     let told = decode(&patch("strategicMerge: {spec: {x: 1}}"));
     assert_eq!((told.broken_patches[0].to_string().as_str(), told.broken.len()), ("Pod */web", 0));
@@ -490,7 +490,7 @@ fn copies_do_not_grow_without_bound() {
 }
 
 #[test]
-fn nothing_says_what_a_patch_of_a_secret_holds() {
+fn nothing_says_what_patch_of_secret_holds() {
     let text = patch("strategicMerge: {stringData: {password: hunter2}}").replace("kind: Pod", "kind: Secret");
     let decoded = manifest::decode("p.yaml", text.as_bytes(), &Limits::default());
     assert_eq!(decoded.problems, []);

@@ -265,13 +265,13 @@ proptest! {
     }
 
     #[test]
-    fn any_change_to_good_manifests_gets_an_answer(edits in prop::collection::vec(edit(), 1..8)) {
+    fn any_change_to_good_manifests_gets_answer(edits in prop::collection::vec(edit(), 1..8)) {
         let bytes = edited(&format!("{WEB}---\n{}", WEB.replace("name: web", "name: two")), &edits);
         check_invariants(&bytes, &decode("any", &bytes));
     }
 
     #[test]
-    fn a_typed_pod_written_as_json_is_read_as_the_same_pod(numbers in random()) {
+    fn typed_pod_as_json_is_equal(numbers in random()) {
         // JSON's writer lets stand in a file what YAML does not.
         let words: Vec<&str> = WORDS.iter().copied().filter(|word| !word.contains(['\u{feff}', '\u{7f}'])).collect();
         let made = Maker { numbers: &mut numbers.into_iter(), words: &words }.pod();
@@ -282,7 +282,7 @@ proptest! {
     }
 
     #[test]
-    fn a_typed_pod_written_as_yaml_is_read_as_the_same_pod(numbers in random()) {
+    fn typed_pod_as_yaml_is_equal(numbers in random()) {
         let made = Maker { numbers: &mut numbers.into_iter(), words: WORDS }.pod();
         let text = to_yaml(&serde_json::to_value(&made).unwrap());
         prop_assert_eq!(&pod(&text), &made, "{}", text);

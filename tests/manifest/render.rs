@@ -48,7 +48,7 @@ fn texts(output: &Output) -> (&str, &str) {
 }
 
 #[test]
-fn each_host_gets_its_own_path_and_values() {
+fn each_host_gets_its_own_values() {
     let directory = repository();
     for (host, site) in [("a", "berlin"), ("b", "bern")] {
         let site = format!("SITE={site}");
@@ -65,7 +65,7 @@ fn each_host_gets_its_own_path_and_values() {
 }
 
 #[test]
-fn a_source_lists_what_is_replaced_and_a_missing_value_is_told_with_its_place() {
+fn source_lists_replacements_and_missing_values() {
     let directory = repository();
     let arguments = ["clusters/a", "--host", "a", "--config", "config.yaml", "--source", "fleet"];
     let output = render(directory.path(), &arguments);
@@ -114,7 +114,7 @@ const AS_CONFIGURED: [&str; 5] = [".", "--source", "fleet", "--config", "config.
 const PATCHED_AGENT: &str = "base/agent.yaml:2, patched by roles/kiosk/agent.yaml:2, roles/kiosk/agent.yaml:19";
 
 #[test]
-fn a_host_gets_its_layers_of_a_source_and_each_object_says_where_it_is_written() {
+fn host_gets_its_layers_with_origins() {
     let output =
         render(fleet(), &[&AS_CONFIGURED[..], &["--host", "edge-7", "--labels", "role=kiosk", "--set", "SITE=b"]].concat());
     let (stdout, stderr) = texts(&output);
@@ -154,7 +154,7 @@ fn layers_can_be_told_without_a_configuration() {
 }
 
 #[test]
-fn problems_become_annotations_that_name_the_file_in_the_repository() {
+fn annotations_name_files_of_the_repository() {
     let repository = fleet().parent().unwrap().parent().unwrap();
     let arguments = ["manifests/fleet", "--source", "fleet", "--config", "manifests/fleet/config.yaml", "--host", "a"];
     let output = render(repository, &[&arguments[..], &["--labels", "role=none", "-o", "github"]].concat());

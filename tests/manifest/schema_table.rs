@@ -27,7 +27,7 @@ use super::{Struct, o, r};
 ";
 
 #[test]
-fn the_schema_table_is_what_k8s_openapi_says() {
+fn schema_table_is_what_k8s_openapi_says() {
     let made = table();
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(PATH, &made).unwrap();

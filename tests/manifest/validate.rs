@@ -46,7 +46,7 @@ fn manifests() -> tempfile::TempDir {
 }
 
 #[test]
-fn good_manifests_end_with_0_and_a_summary() {
+fn good_manifests_end_with_0_and_summary() {
     let directory = manifests();
     let output = validate(directory.path(), &["web.yaml"]);
     assert_eq!((output.status.code(), stdout(&output)), (Some(0), ""), "{}", stderr(&output));
@@ -54,7 +54,7 @@ fn good_manifests_end_with_0_and_a_summary() {
 }
 
 #[test]
-fn a_directory_is_judged_as_a_source_judges_it() {
+fn directory_is_judged_as_source_judges_it() {
     let directory = manifests();
     let output = validate(directory.path(), &["."]);
     assert_eq!(output.status.code(), Some(1));
@@ -98,7 +98,7 @@ fn problems_are_given_to_programs_too() {
 }
 
 #[test]
-fn what_admission_refuses_is_shown_at_its_field() {
+fn admission_refusals_point_at_their_field() {
     let directory = manifests();
     std::fs::write(directory.path().join("port.yaml"), web().replace("containerPort: 80", "containerPort: 99999")).unwrap();
     let output = validate(directory.path(), &["port.yaml"]);
@@ -111,7 +111,7 @@ fn what_admission_refuses_is_shown_at_its_field() {
 }
 
 #[test]
-fn a_path_that_cannot_be_read_ends_with_2_and_hides_nothing() {
+fn unreadable_path_ends_with_2() {
     let directory = manifests();
     std::fs::create_dir(directory.path().join("empty")).unwrap();
     let output = validate(directory.path(), &["missing.yaml", "bad.yaml", "empty"]);
@@ -123,7 +123,7 @@ fn a_path_that_cannot_be_read_ends_with_2_and_hides_nothing() {
 }
 
 #[test]
-fn what_a_source_may_use_is_judged_when_the_source_is_named() {
+fn rights_are_judged_for_named_source() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("web.yaml"), web()).unwrap();
     let config = "apiVersion: podstead.dev/v1alpha1\nkind: Config\nnodeName: edge\nsources:\n\
@@ -143,7 +143,7 @@ fn what_a_source_may_use_is_judged_when_the_source_is_named() {
 }
 
 #[test]
-fn rules_of_a_source_are_reported_with_file_line_and_field() {
+fn broken_rules_have_file_line_and_field() {
     let directory = tempfile::tempdir().unwrap();
     let pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n  containers:\n  - name: c\n    image: nginx\n    ports:\n    \
                - containerPort: 80\n      hostPort: 80\n    livenessProbe:\n      tcpSocket:\n        port: 80\n        host: 127.0.0.1\n";
@@ -175,7 +175,7 @@ fn the_examples_of_networks_can_run() {
 }
 
 #[test]
-fn mistakes_in_annotations_about_networks_have_file_line_and_field() {
+fn network_annotation_mistakes_have_their_place() {
     let directory = tempfile::tempdir().unwrap();
     let pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: one\n  annotations:\n    kubernetes.io/egress-bandwidth: fast\n    \
                k8s.v1.cni.cncf.io/networks: |\n      [{\"name\": \"plant\", \"ips\": [\"ten\"]}]\nspec:\n  containers: [{name: a, image: x}]\n";

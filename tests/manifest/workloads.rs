@@ -94,7 +94,7 @@ fn lists_hold_workloads_and_other_kinds() {
 }
 
 #[test]
-fn mistakes_in_workloads_are_shown_at_their_fields() {
+fn workload_mistakes_point_at_their_fields() {
     for (written, field, words) in [
         ("replicas: 1", "replica: 1", "spec.replica: unknown field (did you mean \"replicas\"?)"),
         ("replicas: 1", "replicas: one", "spec.replicas: expected a whole number, found the string \"one\""),
@@ -122,7 +122,7 @@ fn mistakes_in_workloads_are_shown_at_their_fields() {
 }
 
 #[test]
-fn kinds_of_other_groups_are_ignored_or_refused() {
+fn kinds_of_other_groups_are_handled() {
     for (version, kind, refused) in [
         ("rbac.authorization.k8s.io/v1", "Role", None),
         ("policy/v1", "PodDisruptionBudget", None),
@@ -162,7 +162,7 @@ fn kustomization_that_does_more_is_refused() {
 }
 
 #[test]
-fn kind_of_another_group_without_its_row_is_refused() {
+fn kind_without_its_row_is_refused() {
     let text = WEB.replace("apiVersion: v1", "apiVersion: example.com/v1");
     let decoded = decode("p.yaml", text);
     assert!(shown(&decoded)[0].contains("\"example.com/v1\" is not the version of a Pod (write v1)"), "{:?}", shown(&decoded));

@@ -28,7 +28,7 @@ fn ticks(log: &str) -> Vec<u64> {
 }
 
 #[test]
-fn kill_9_of_the_daemon_touches_no_container_and_loses_no_log_line() {
+fn kill_9_of_daemon_loses_nothing() {
     let mut host = TestHost::start();
     host.write_manifest("ticker.yaml", MANIFEST);
     let before = host.wait_running("ticker");
@@ -55,7 +55,7 @@ fn kill_9_of_the_daemon_touches_no_container_and_loses_no_log_line() {
 }
 
 #[test]
-fn an_exit_while_the_daemon_is_away_is_recorded_with_its_code_and_acted_on() {
+fn exit_without_daemon_is_recorded_and_handled() {
     let mut host = TestHost::start();
     host.write_manifest("ticker.yaml", MANIFEST);
     let before = host.wait_running("ticker");
@@ -70,7 +70,7 @@ fn an_exit_while_the_daemon_is_away_is_recorded_with_its_code_and_acted_on() {
 }
 
 #[test]
-fn a_manifest_removed_while_the_daemon_is_away_ends_its_pod() {
+fn manifest_removed_without_daemon_ends_its_pod() {
     let mut host = TestHost::start();
     host.write_manifest("ticker.yaml", MANIFEST);
     host.write_manifest("other.yaml", &MANIFEST.replace("name: ticker}", "name: other}"));
@@ -88,7 +88,7 @@ fn a_manifest_removed_while_the_daemon_is_away_ends_its_pod() {
 }
 
 #[test]
-fn kill_9_of_a_shim_restarts_its_pod_cleanly_and_leaks_nothing() {
+fn kill_9_of_shim_restarts_its_pod() {
     let host = TestHost::start();
     host.write_manifest("ticker.yaml", MANIFEST);
     let before = host.wait_running("ticker");
@@ -112,7 +112,7 @@ fn kill_9_of_a_shim_restarts_its_pod_cleanly_and_leaks_nothing() {
 }
 
 #[test]
-fn daemon_and_shim_killed_together_as_in_a_power_cut_restart_the_pod() {
+fn power_cut_of_processes_restarts_the_pod() {
     let mut host = TestHost::start();
     host.write_manifest("ticker.yaml", MANIFEST);
     let before = host.wait_running("ticker");
@@ -127,7 +127,7 @@ fn daemon_and_shim_killed_together_as_in_a_power_cut_restart_the_pod() {
 }
 
 #[test]
-fn the_manifests_directory_going_away_keeps_everything_running() {
+fn manifests_directory_going_away_keeps_everything_running() {
     let mut host = TestHost::start();
     host.write_manifest("ticker.yaml", MANIFEST);
     let before = host.wait_running("ticker");
@@ -146,7 +146,7 @@ fn the_manifests_directory_going_away_keeps_everything_running() {
 }
 
 #[test]
-fn all_pods_are_stopped_by_one_command_and_run_again_with_the_next_daemon() {
+fn stop_all_lasts_until_the_next_daemon() {
     let mut host = TestHost::start();
     // A minute of grace, which nobody needs: what is asked ends.
     let polite = MANIFEST

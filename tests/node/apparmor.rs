@@ -55,7 +55,7 @@ impl Drop for Profiles {
 /// shows: spec.securityContext.appArmorProfile.type, spec.securityContext.appArmorProfile.localhostProfile
 /// shows: spec.containers[].securityContext.appArmorProfile.type, spec.containers[].securityContext.appArmorProfile.localhostProfile
 #[test]
-fn a_container_is_confined_by_its_own_profile_and_else_by_its_pod_s() {
+fn container_profile_precedes_the_profile_of_pod() {
     if !is_enabled() {
         return;
     }
@@ -108,7 +108,7 @@ fn a_container_is_confined_by_its_own_profile_and_else_by_its_pod_s() {
 
 /// shows: spec.securityContext.appArmorProfile.type, spec.containers[].securityContext.appArmorProfile.type
 #[test]
-fn a_container_that_names_no_profile_is_confined_by_the_default_and_can_do_what_is_usual() {
+fn default_profile_confines_and_permits_usual_work() {
     if !is_enabled() {
         return;
     }

@@ -39,7 +39,7 @@ fn expect(host: &TestHost, file: &str, content: &[u8], needles: &[&str]) {
 }
 
 #[test]
-fn each_kind_of_bad_file_is_named_with_line_and_field_and_running_pods_stay() {
+fn bad_files_are_named_and_pods_stay() {
     let host = TestHost::start();
     host.write_manifest("good.yaml", GOOD);
     host.wait_running("good");
@@ -63,7 +63,7 @@ fn each_kind_of_bad_file_is_named_with_line_and_field_and_running_pods_stay() {
 }
 
 #[test]
-fn two_manifests_of_one_name_are_reported_and_the_first_runs_on() {
+fn first_of_two_equal_names_runs_on() {
     let host = TestHost::start();
     host.write_manifest("good.yaml", GOOD);
     let before = host.wait_running("good");
@@ -76,7 +76,7 @@ fn two_manifests_of_one_name_are_reported_and_the_first_runs_on() {
 }
 
 #[test]
-fn a_broken_archive_in_the_preload_directory_is_named_and_harms_nothing() {
+fn broken_preloaded_archive_is_named() {
     let host = TestHost::start();
     host.write_manifest("good.yaml", GOOD);
     let before = host.wait_running("good");

@@ -57,7 +57,7 @@ fn liveness_kill_is_the_cause_not_readiness() {
 }
 
 #[test]
-fn edit_to_an_absent_image_is_not_well_while_the_pod_runs() {
+fn edit_to_absent_image_is_not_well() {
     let host = TestHost::start();
     let sleeping = pod("web", "    command: [sleep, '1000000']\n")
         .replace("terminationGracePeriodSeconds: 600", "terminationGracePeriodSeconds: 1");
@@ -125,7 +125,7 @@ fn events_of_an_earlier_daemon_are_shown() {
 }
 
 #[test]
-fn restart_tells_of_no_missing_object_too_soon() {
+fn restart_reports_no_missing_object_too_soon() {
     // Nobody answers there.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let source = format!("  - name: away\n    http: {{url: 'http://127.0.0.1:{port}/pods.yaml', intervalSeconds: 3600}}\n");
@@ -147,7 +147,7 @@ fn restart_tells_of_no_missing_object_too_soon() {
 }
 
 #[test]
-fn imported_image_is_used_while_a_pull_hangs() {
+fn imported_image_is_used_while_pull_hangs() {
     // A registry that accepts and never answers.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let registry = format!("127.0.0.1:{}", listener.local_addr().unwrap().port());

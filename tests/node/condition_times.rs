@@ -38,7 +38,7 @@ fn conditions(pod: &PodView) -> BTreeMap<String, (String, String)> {
 }
 
 #[test]
-fn a_restart_of_the_daemon_changes_no_time_of_a_condition() {
+fn daemon_restart_keeps_condition_times() {
     let mut host = TestHost::start();
     host.write_manifest("pods.yaml", MANIFEST);
     host.wait_running("web");

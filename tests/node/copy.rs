@@ -137,7 +137,7 @@ fn owners_and_modes_are_kept_for_root() {
 }
 
 #[test]
-fn the_user_of_the_container_has_no_more_rights() {
+fn user_of_container_has_no_more_rights() {
     let host = TestHost::start();
     start(&host, "user", "  securityContext: {runAsUser: 1000, runAsGroup: 1000, fsGroup: 1000}\n", "", "mkdir /tmp/mine");
     let file = host.path("file");
@@ -195,7 +195,7 @@ fn no_link_leads_out_of_the_container() {
 }
 
 #[test]
-fn files_may_be_larger_than_the_memory_of_the_container() {
+fn files_may_exceed_memory_of_container() {
     let host = TestHost::start();
     start(&host, "small", "", "      resources: {limits: {memory: 24Mi}}\n", "mkdir /data");
     let size = 96 << 20;
@@ -207,7 +207,7 @@ fn files_may_be_larger_than_the_memory_of_the_container() {
 }
 
 #[test]
-fn pods_with_users_of_their_own_get_files() {
+fn pods_with_own_users_get_files() {
     let host = TestHost::start();
     // Other users pass the run directory.
     fs::set_permissions(host.path(""), fs::Permissions::from_mode(0o711)).unwrap();

@@ -20,7 +20,7 @@ fn change_record(host: &TestHost, uid: &str, change: impl Fn(&mut Value)) {
 
 /// shows: spec.activeDeadlineSeconds
 #[test]
-fn d13_a_pod_that_was_active_too_long_has_failed_and_stays_so() {
+fn d13_deadline_fails_a_pod_for_good() {
     let mut host = TestHost::start();
     host.write_manifest("late.yaml", &manifest("late", "", "exec sleep 1000000"));
     let running = host.wait_running("late");
@@ -38,7 +38,7 @@ fn d13_a_pod_that_was_active_too_long_has_failed_and_stays_so() {
 }
 
 #[test]
-fn d13_a_clock_that_jumps_while_the_daemon_is_away_neither_ends_a_pod_early_nor_saves_it() {
+fn d13_clock_jumps_do_not_change_deadline() {
     let mut host = TestHost::start();
     host.write_manifest("slow.yaml", &manifest("slow", "  activeDeadlineSeconds: 3600\n", "exec sleep 1000000"));
     let before = host.wait_running("slow");
@@ -61,7 +61,7 @@ fn d13_a_clock_that_jumps_while_the_daemon_is_away_neither_ends_a_pod_early_nor_
 }
 
 #[test]
-fn a_job_that_is_done_stays_done_when_its_sandbox_and_the_daemon_are_gone() {
+fn done_job_stays_done_without_its_sandbox() {
     let mut host = TestHost::start();
     for (name, policy, script, phase) in
         [("well", "OnFailure", "echo done", "Succeeded"), ("badly", "Never", "echo done; exit 3", "Failed")]

@@ -74,7 +74,7 @@ const TERMINATION_LOG: &str = "/dev/termination-log";
 
 /// shows: spec.containers[].volumeMounts[].mountPath
 #[test]
-fn a_privileged_container_works_with_the_host_s_own_dev_and_changes_nothing_there() {
+fn privileged_container_uses_hosts_dev_without_changes() {
     let host = TestHost::start();
     let mut before = host_dev();
     let [mounts, volumes] = [", {name: memory, mountPath: /dev/shm}", ", {name: memory, emptyDir: {medium: Memory}}"];
@@ -133,7 +133,7 @@ fn a_privileged_container_works_with_the_host_s_own_dev_and_changes_nothing_ther
 }
 
 #[test]
-fn what_the_host_s_dev_has_no_place_for_is_refused_and_not_made() {
+fn paths_missing_in_hosts_dev_are_refused() {
     let host = TestHost::start();
     let [mounts, volumes] = [", {name: more, mountPath: /dev/podstead-has-no-such}", ", {name: more, emptyDir: {}}"];
     host.write_manifest("web.yaml", &on_dev("web", &host_path(Path::new("/dev")), ["", mounts, volumes, ""]));
@@ -148,7 +148,7 @@ fn what_the_host_s_dev_has_no_place_for_is_refused_and_not_made() {
 }
 
 #[test]
-fn a_volume_at_dev_has_its_own_files_and_the_container_s_mounts() {
+fn volume_at_dev_has_files_and_mounts() {
     let host = TestHost::start();
     let scratch = scratch(&host);
     let [mounts, volumes] = [
@@ -180,7 +180,7 @@ fn a_volume_at_dev_has_its_own_files_and_the_container_s_mounts() {
 
 /// shows: spec.containers[].volumeMounts[].readOnly, spec.containers[].volumeMounts[].recursiveReadOnly
 #[test]
-fn flags_and_propagation_hold_for_a_volume_at_dev() {
+fn volume_at_dev_keeps_flags_and_propagation() {
     let host = TestHost::start();
     let scratch = scratch(&host);
     let mount = |arguments: &[&str]| assert!(Command::new("mount").args(arguments).status().unwrap().success());
@@ -235,7 +235,7 @@ fn flags_and_propagation_hold_for_a_volume_at_dev() {
 
 /// shows: spec.hostUsers
 #[test]
-fn a_volume_at_dev_has_the_pod_s_own_users() {
+fn volume_at_dev_has_pods_own_users() {
     let host = TestHost::start();
     fs::set_permissions(host.path(""), fs::Permissions::from_mode(0o711)).unwrap();
     let scratch = scratch(&host);

@@ -42,7 +42,7 @@ devices:
 
 /// shows: metadata.annotations
 #[test]
-fn a_container_gets_the_devices_that_its_pod_names_and_no_others() {
+fn container_gets_only_its_named_devices() {
     let host = host();
     fs::write(host.path("cdi/radio.yaml"), SPEC).unwrap();
     host.write_manifest("radio.yaml", &manifest("v.org/radio=log", "securityContext: {runAsUser: 1234, runAsGroup: 1234}"));
@@ -66,7 +66,7 @@ fn a_container_gets_the_devices_that_its_pod_names_and_no_others() {
 }
 
 #[test]
-fn a_device_that_no_spec_has_keeps_the_container_waiting_and_its_coming_heals_it() {
+fn container_waits_for_an_unknown_device() {
     let host = host();
     host.write_manifest("radio.yaml", &manifest("v.org/radio=log", "tty: false"));
     let waiting = host.wait_for_pod("radio", "the missing device", |pod| pod.waiting_reason("main") == "CreateContainerError");
@@ -111,7 +111,7 @@ fn spec_with_hooks(host: &TestHost, more: &str) -> String {
 }
 
 #[test]
-fn hooks_of_a_spec_as_nvidia_writes_it_are_run_while_the_container_is_made() {
+fn nvidia_spec_hooks_run_at_creation() {
     let host = host();
     let hook = host.path("nvidia-cdi-hook");
     fs::write(&hook, HOOK).unwrap();
@@ -143,7 +143,7 @@ fn hooks_of_a_spec_as_nvidia_writes_it_are_run_while_the_container_is_made() {
 }
 
 #[test]
-fn a_hook_that_fails_or_cannot_be_run_fails_the_start_and_is_named() {
+fn failing_spec_hook_fails_the_start() {
     let host = host();
     let hook = host.path("nvidia-cdi-hook");
     fs::write(&hook, HOOK).unwrap();
@@ -307,12 +307,12 @@ fn follows_its_device(more: &str, container: &str) {
 }
 
 #[test]
-fn plugged_device_comes_back_in_the_running_container() {
+fn plugged_device_comes_back_in_running_container() {
     follows_its_device("", "securityContext: {runAsUser: 1234, runAsGroup: 1234}");
 }
 
 #[test]
-fn plugged_device_comes_back_in_a_user_namespace() {
+fn plugged_device_comes_back_in_user_namespace() {
     follows_its_device("hostUsers: false", "tty: false");
 }
 
@@ -333,7 +333,7 @@ fn container_waits_for_a_missing_device() {
 }
 
 #[test]
-fn numbers_that_a_container_lost_are_closed_to_it() {
+fn numbers_that_container_lost_are_closed() {
     let host = TestHost::start();
     let radio = Radio::new(&host);
     // The kernel's log, which no container may open.
@@ -398,7 +398,7 @@ impl Drop for Disk {
 
 /// shows: spec.containers[].volumeDevices
 #[test]
-fn containers_have_block_devices_of_claims_and_host_paths() {
+fn containers_have_block_devices_of_volumes() {
     let host = TestHost::start();
     let (of_claim, of_path) = (Disk::new(1 << 20), Disk::new(2 << 20));
     let claim = format!(

@@ -212,7 +212,7 @@ fn matches(pattern: &str, key: &str) -> bool {
 }
 
 #[test]
-fn containers_see_what_podman_shows_them_but_for_what_is_explained() {
+fn podman_differences_are_all_explained() {
     let host = TestHost::start();
     let Some(podman) = Podman::prepare(host.path("podman")) else { return };
     let explained = explained();

@@ -55,7 +55,7 @@ fn have_it_counted(device: &str) {
 }
 
 #[test]
-fn what_a_container_writes_to_a_disk_and_reads_from_it_is_counted_by_device() {
+fn disk_traffic_is_counted_by_device() {
     let disk = Disk::new();
     let device = disk.device();
     let is_there = |path: &str| Path::new("/sys/fs/cgroup").join(path).is_file();

@@ -23,7 +23,7 @@ fn says(findings: &[Value], check: &str, severity: &str, what: &str) -> bool {
 }
 
 #[test]
-fn what_is_wrong_with_pods_daemon_and_configuration_is_found_and_explained() {
+fn problems_everywhere_are_found_and_explained() {
     let mut host = TestHost::start();
     let good = "apiVersion: v1\nkind: Pod\nmetadata: {name: good}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers: \
                 [{name: c, image: 'localhost/busybox:1', command: [sleep, '1000000']}]\n";
@@ -108,7 +108,7 @@ fn what_is_wrong_with_pods_daemon_and_configuration_is_found_and_explained() {
 }
 
 #[test]
-fn rights_of_running_pods_are_told_with_line() {
+fn rights_of_pods_are_told_with_line() {
     let host = TestHost::start();
     let pods = "apiVersion: v1\nkind: Pod\nmetadata: {name: meek}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    - {name: c, image: \
                 'localhost/busybox:1', command: [sleep, '1000000'], resources: {limits: {memory: 32Mi, cpu: 100m}}, securityContext: {runAsUser: 7}}\n---\n\
@@ -138,7 +138,7 @@ fn with_name_server(host: &TestHost, address: &str, arguments: &[&str]) -> (Opti
 }
 
 #[test]
-fn dead_name_server_and_unknown_registry_are_told() {
+fn dead_name_server_and_registry_are_told() {
     // Nobody listens there, unless the test does.
     let address = "127.77.0.53";
     let host = TestHost::start();
@@ -170,7 +170,7 @@ fn dead_name_server_and_unknown_registry_are_told() {
 }
 
 #[test]
-fn full_disk_is_told_with_what_fills_it() {
+fn full_disk_is_told_with_its_content() {
     let mut host = TestHost::prepare("");
     fs::create_dir(host.path("state")).unwrap();
     mount(Some("state"), &host.path("state"), Some("tmpfs"), MsFlags::empty(), Some("size=160m")).unwrap();

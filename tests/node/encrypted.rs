@@ -86,7 +86,7 @@ fn command(host: &TestHost, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn an_encrypted_secret_reaches_environment_and_volume_and_its_last_good_version_stays_when_it_cannot_be_opened() {
+fn encrypted_secret_reaches_pod_and_outlives_key() {
     let mut host = TestHost::prepare("ageKeyFile: KEY\n");
     let (key, config) = (host.path("age.key"), host.path("config.yaml"));
     fs::write(&config, fs::read_to_string(&config).unwrap().replace("KEY", &key.display().to_string())).unwrap();
@@ -144,7 +144,7 @@ fn patch(name: &str, more: &str) -> String {
 }
 
 #[test]
-fn patches_in_clear_and_encrypted_ones_change_an_encrypted_secret_once_it_is_open() {
+fn patches_change_an_encrypted_secret_once_open() {
     let mut host = TestHost::prepare("    layers: [base, host]\nageKeyFile: KEY\n");
     let (key, config) = (host.path("age.key"), host.path("config.yaml"));
     fs::write(&config, fs::read_to_string(&config).unwrap().replace("KEY", &key.display().to_string())).unwrap();
@@ -194,7 +194,7 @@ fn patches_in_clear_and_encrypted_ones_change_an_encrypted_secret_once_it_is_ope
 }
 
 #[test]
-fn checks_without_a_key_tell_what_they_did_not_see_and_find_what_is_wrong_beside() {
+fn checks_without_key_name_what_is_sealed() {
     let host = TestHost::prepare("");
     let recipient = keygen(&host.path("age.key"));
     let manifests = host.path("manifests");
@@ -213,7 +213,7 @@ fn checks_without_a_key_tell_what_they_did_not_see_and_find_what_is_wrong_beside
 }
 
 #[test]
-fn the_key_may_be_a_credential_of_systemd() {
+fn key_may_be_credential_of_systemd() {
     let mut host = TestHost::prepare("");
     let credentials = host.path("credentials");
     fs::create_dir(&credentials).unwrap();
@@ -230,7 +230,7 @@ fn the_key_may_be_a_credential_of_systemd() {
 }
 
 #[test]
-fn documents_of_all_shapes_that_sops_writes_are_opened() {
+fn sops_documents_of_all_shapes_are_opened() {
     let host = TestHost::prepare("ageKeyFile: KEY\n");
     let (key, config) = (host.path("age.key"), host.path("config.yaml"));
     fs::write(&config, fs::read_to_string(&config).unwrap().replace("KEY", &key.display().to_string())).unwrap();

@@ -87,7 +87,7 @@ pub(crate) fn pod(word: &str) -> String {
 }
 
 #[test]
-fn a_commit_becomes_a_pod_the_next_one_its_change_and_without_the_server_all_goes_on() {
+fn commits_become_pods_and_outlive_the_server() {
     let repository = Repository::new();
     repository.commit("hosts/shop/web.yaml", &pod("one"));
     let server = Server::start(repository.0.path());
@@ -139,7 +139,7 @@ fn a_commit_becomes_a_pod_the_next_one_its_change_and_without_the_server_all_goe
 }
 
 #[test]
-fn hosts_share_a_repository_in_layers_and_differ_in_variables() {
+fn hosts_share_layers_and_differ_in_variables() {
     let repository = Repository::new();
     repository.commit("hosts/another/web.yaml", &pod("another"));
     repository.commit("base/web.yaml", &pod("base ${SITE} ${HOSTNAME:-unset}"));
@@ -192,7 +192,7 @@ fn called(host: TestHost, name: &str) -> TestHost {
 
 /// shows: spec.containers[].env[].name, spec.containers[].env[].value
 #[test]
-fn each_host_runs_the_shared_pod_with_its_own_patch() {
+fn each_host_runs_its_own_patch() {
     let repository = Repository::new();
     repository.commit("base/web.yaml", &pod("$WORD"));
     let strategic = "strategicMerge:\n  spec:\n    containers:\n    - name: web\n      env: [{name: WORD, value: left}]\n";
@@ -251,7 +251,7 @@ fn block_of_the_readme(first: &str) -> String {
 
 /// The words of the README, on a repository of this machine and with an image that is here.
 #[test]
-fn the_quick_start_of_the_readme_holds_and_what_runs_outlives_its_repository() {
+fn quick_start_of_readme_holds() {
     let repository = Repository::new();
     let config = block_of_the_readme("kind: Config");
     let url = "https://git.example.com/shop/fleet.git";
@@ -288,7 +288,7 @@ fn the_quick_start_of_the_readme_holds_and_what_runs_outlives_its_repository() {
 
 /// `plan`, `render` and `validate` in a clone of what runs: the same set as the source's, from any directory of the clone.
 #[test]
-fn plan_in_a_clone_sees_what_the_source_sees() {
+fn plan_in_clone_sees_what_source_sees() {
     let repository = Repository::new();
     repository.commit("hosts/shop/web.yaml", &pod("one"));
     repository.commit("hosts/shop/deeper/db.yaml", &pod("two").replace("web", "db"));
@@ -416,7 +416,7 @@ fn failing_source_gives_no_destructive_advice() {
 }
 
 #[test]
-fn overlay_runs_with_its_base_and_survives_a_restart() {
+fn overlay_runs_with_base_and_survives_restart() {
     let repository = Repository::new();
     repository.commit("apps/base/kustomization.yaml", "resources: [web.yaml]\n");
     repository.commit("apps/base/web.yaml", &pod("one"));

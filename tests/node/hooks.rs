@@ -42,7 +42,7 @@ const FOREVER: &str = "trap 'exit 0' TERM; while true; do sleep 0.1; done";
 /// shows: spec.containers[].lifecycle.postStart.exec, spec.containers[].lifecycle.postStart.exec.command
 /// shows: spec.initContainers[].lifecycle.postStart.exec, spec.initContainers[].lifecycle.postStart.exec.command
 #[test]
-fn d8_the_next_container_starts_when_the_post_start_hook_is_done() {
+fn d8_next_container_waits_for_post_start() {
     let host = TestHost::start();
     let hook = |name: &str| {
         format!(
@@ -77,7 +77,7 @@ fn d8_the_next_container_starts_when_the_post_start_hook_is_done() {
 }
 
 #[test]
-fn d8_a_failed_post_start_hook_ends_the_container_and_says_so() {
+fn d8_failed_post_start_ends_its_container() {
     let host = TestHost::start();
     let spec = r#"  restartPolicy: Never
   containers:
@@ -93,7 +93,7 @@ fn d8_a_failed_post_start_hook_ends_the_container_and_says_so() {
 }
 
 #[test]
-fn commands_of_hooks_are_taken_as_they_are_written() {
+fn commands_of_hooks_are_taken_as_written() {
     let host = TestHost::start();
     let spec = format!(
         r#"  containers:
@@ -113,7 +113,7 @@ fn commands_of_hooks_are_taken_as_they_are_written() {
 /// shows: spec.containers[].lifecycle.preStop.exec, spec.containers[].lifecycle.preStop.exec.command
 /// shows: spec.initContainers[].lifecycle.preStop.exec, spec.initContainers[].lifecycle.preStop.exec.command
 #[test]
-fn d12_hooks_come_before_signals_and_sidecars_after_all_main_containers() {
+fn d12_hooks_precede_signals_and_sidecars_follow() {
     let host = TestHost::start();
     let container = |name: &str, more: &str| {
         format!(
@@ -150,7 +150,7 @@ fn d12_hooks_come_before_signals_and_sidecars_after_all_main_containers() {
 /// shows: spec.containers[].lifecycle.preStop.sleep, spec.containers[].lifecycle.preStop.sleep.seconds,
 /// shows: spec.containers[].lifecycle.postStart.sleep, spec.containers[].lifecycle.postStart.sleep.seconds
 #[test]
-fn d12_a_pause_before_the_signal_and_after_the_start() {
+fn d12_pause_before_signal_and_after_start() {
     let host = TestHost::start();
     let note = |what: &str| format!("read at rest < /proc/uptime; echo {what} $at >> /work/log");
     let spec = format!(
@@ -224,7 +224,7 @@ fn d12_http_hooks_ask_the_container() {
 }
 
 #[test]
-fn d12_http_hooks_ask_the_container_when_the_host_shuts_down_without_a_daemon() {
+fn d12_http_hooks_run_at_host_shutdown() {
     let mut host = TestHost::start();
     let server = "while true; do nc -ll -p 8080 -e /work/answer; done";
     let spec = format!(
@@ -258,7 +258,7 @@ fn d12_http_hooks_ask_the_container_when_the_host_shuts_down_without_a_daemon() 
 /// shows: spec.containers[].lifecycle.preStop.httpGet.host, spec.containers[].lifecycle.preStop.httpGet.scheme
 /// shows: spec.containers[].lifecycle.postStart.httpGet.host, spec.containers[].lifecycle.postStart.httpGet.scheme
 #[test]
-fn d12_http_hooks_ask_another_host_over_http_or_https_when_told_so() {
+fn d12_http_hooks_may_ask_another_host() {
     let host = TestHost::start();
     for (name, tls, scheme) in [("plain", false, "HTTP"), ("secure", true, "HTTPS")] {
         let server = Server::start("127.0.0.2", tls, Box::new(|_, _| (200, Duration::ZERO)));
@@ -280,7 +280,7 @@ fn d12_http_hooks_ask_another_host_over_http_or_https_when_told_so() {
 }
 
 #[test]
-fn d12_a_pre_stop_hook_that_fails_or_never_ends_only_says_so() {
+fn d12_failing_pre_stop_hook_is_reported() {
     let host = TestHost::start();
     let container = |name: &str, hook: &str| {
         format!(
@@ -304,7 +304,7 @@ fn d12_a_pre_stop_hook_that_fails_or_never_ends_only_says_so() {
 }
 
 #[test]
-fn a_hook_that_a_daemon_died_in_is_done_again_and_one_that_is_done_is_not() {
+fn only_unfinished_hooks_are_repeated() {
     let mut host = TestHost::start();
     let container = |name: &str, wait: &str| {
         format!(

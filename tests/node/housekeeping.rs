@@ -69,7 +69,7 @@ fn wait_nothing_left(host: &TestHost, uid: &str) {
 }
 
 #[test]
-fn c11_orphans_of_every_kind_are_removed_at_the_next_start_and_nothing_else_is() {
+fn c11_orphans_are_removed_at_next_start() {
     let mut host = TestHost::start();
     let neighbour = TestHost::start();
     for host in [&host, &neighbour] {
@@ -153,7 +153,7 @@ fn let_an_hour_pass(host: &mut TestHost, mark: &Path) {
 }
 
 #[test]
-fn d18_a_log_is_found_by_names_too_for_as_long_as_it_is_there() {
+fn d18_log_is_found_by_its_names() {
     let mut host = TestHost::start();
     host.write_manifest("named.yaml", &sleeper("named"));
     let pod = host.wait_running("named");
@@ -189,7 +189,7 @@ fn shims(host: &TestHost) -> Vec<i32> {
 }
 
 #[test]
-fn daemon_and_shims_killed_at_any_time_leave_nothing_that_belongs_to_no_pod() {
+fn random_kills_leave_nothing_without_pod() {
     let mut host = TestHost::start();
     let mut uids = std::collections::BTreeSet::new();
     let mut killed = 0;

@@ -17,7 +17,7 @@ fn sh(host: &TestHost, pod: &str, script: &str) -> String {
 
 /// shows: spec.hostname, spec.subdomain, spec.setHostnameAsFQDN, spec.hostnameOverride, metadata.namespace
 #[test]
-fn d23_the_host_name_is_override_hostname_or_pod_name_and_the_full_one_when_asked() {
+fn d23_host_name_follows_pod_and_override() {
     let host = TestHost::start();
     let long = "l".repeat(60);
     for (name, spec, expected) in [
@@ -41,7 +41,7 @@ fn d23_the_host_name_is_override_hostname_or_pod_name_and_the_full_one_when_aske
 /// On the host's network the pod has addresses and the host's name.
 /// shows: spec.hostNetwork, spec.hostAliases, spec.dnsPolicy
 #[test]
-fn d21_d22_a_pod_on_the_hosts_network_has_the_hosts_files() {
+fn d21_d22_pod_on_hosts_network_has_hosts_files() {
     let host = TestHost::start();
     let spec = format!(
         "  hostNetwork: true\n  dnsPolicy: Default\n  hostAliases: [{{ip: 10.1.2.3, hostnames: [db]}}]\n  containers: [{{name: c, {SLEEP}}}]\n"
@@ -63,7 +63,7 @@ fn d21_d22_a_pod_on_the_hosts_network_has_the_hosts_files() {
 
 /// shows: spec.dnsConfig
 #[test]
-fn d22_dns_config_is_added_to_what_the_policy_gives() {
+fn d22_dns_config_is_added_to_policy() {
     let host = TestHost::start();
     let spec = format!(
         "  dnsPolicy: Default\n  dnsConfig: {{nameservers: [10.9.8.7], searches: [plant.local], options: [{{name: ndots, value: '3'}}, {{name: rotate}}]}}\n  \
@@ -85,7 +85,7 @@ fn d22_dns_config_is_added_to_what_the_policy_gives() {
 /// shows: spec.containers[].env[].valueFrom.fieldRef, spec.containers[].env[].valueFrom.resourceFieldRef, spec.enableServiceLinks
 /// shows: spec.serviceAccountName, spec.serviceAccount, spec.nodeName, metadata.uid, metadata.annotations, metadata.namespace
 #[test]
-fn every_field_and_resource_of_the_downward_api_reaches_the_environment() {
+fn downward_fields_reach_the_environment() {
     let host = TestHost::start();
     let field =
         |name: &str, path: &str| format!("        - {{name: {name}, valueFrom: {{fieldRef: {{fieldPath: \"{path}\"}}}}}}\n");
@@ -175,7 +175,7 @@ fn every_field_and_resource_of_the_downward_api_reaches_the_environment() {
 
 /// shows: spec.volumes[].downwardAPI, spec.volumes[].projected.sources[].downwardAPI, spec.volumes[].projected.defaultMode
 #[test]
-fn every_field_and_resource_of_the_downward_api_reaches_files() {
+fn downward_fields_reach_files() {
     let host = TestHost::start();
     let items = "[{path: name, fieldRef: {fieldPath: metadata.name}}, {path: in/labels, mode: 0o400, fieldRef: {fieldPath: metadata.labels}},
         {path: annotations, fieldRef: {apiVersion: v1, fieldPath: metadata.annotations}}, {path: one, fieldRef: {fieldPath: \"metadata.labels['app']\"}},
@@ -205,7 +205,7 @@ fn every_field_and_resource_of_the_downward_api_reaches_files() {
 
 /// shows: spec.containers[].command, spec.containers[].args, spec.containers[].workingDir
 #[test]
-fn d20_command_and_args_are_expanded_and_run_in_the_working_directory() {
+fn d20_command_runs_in_its_working_directory() {
     let host = TestHost::start();
     let spec = "  containers:
     - name: c
@@ -225,7 +225,7 @@ fn d20_command_and_args_are_expanded_and_run_in_the_working_directory() {
 
 /// shows: spec.containers[].tty, spec.containers[].stdin, spec.containers[].stdinOnce
 #[test]
-fn a_container_has_a_terminal_and_standard_input_as_it_asks() {
+fn container_has_requested_terminal_and_stdin() {
     let host = TestHost::start();
     let script =
         "test -t 0 && echo terminal $TERM; while read line; do echo \"got $line\"; done; echo end of input; exec sleep 1000000";
@@ -261,7 +261,7 @@ fn a_container_has_a_terminal_and_standard_input_as_it_asks() {
 
 /// shows: spec.containers[].terminationMessagePath, spec.containers[].terminationMessagePolicy
 #[test]
-fn d19_last_words_come_from_the_path_that_is_named_or_from_the_log() {
+fn d19_last_words_come_from_path_or_log() {
     let host = TestHost::start();
     let spec = "  restartPolicy: Never
   containers:
@@ -284,7 +284,7 @@ fn d19_last_words_come_from_the_path_that_is_named_or_from_the_log() {
 /// shows: spec.containers[].envFrom[].configMapRef.optional, spec.containers[].env[].valueFrom.secretKeyRef.optional
 /// shows: spec.automountServiceAccountToken, spec.os
 #[test]
-fn what_is_optional_may_be_missing_and_no_token_is_mounted() {
+fn optional_files_and_token_may_be_missing() {
     let host = TestHost::start();
     let container = |optional: bool| {
         format!(
@@ -322,7 +322,7 @@ fn d13_a_pod_past_its_deadline_fails() {
 
 /// shows: spec.containers[].lifecycle.stopSignal
 #[test]
-fn a_container_is_asked_to_stop_with_the_signal_that_it_names() {
+fn container_stops_by_its_own_signal() {
     let host = TestHost::start();
     let spec = "  os: {name: linux}
   containers:

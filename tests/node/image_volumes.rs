@@ -17,7 +17,7 @@ fn sh(host: &TestHost, script: &str) -> String {
 
 /// shows: spec.volumes[].image.reference, spec.volumes[].image.pullPolicy
 #[test]
-fn an_image_is_mounted_read_only_without_programs_and_is_in_use_as_long_as_the_pod() {
+fn image_volume_is_read_only_and_kept() {
     let mut host = TestHost::start();
     host.write_manifest("web.yaml", &pod("localhost/none:1", "Never", ""));
     host.wait_for_pod("web", "to wait", |pod| pod.waiting_reason("c") == "ErrImageNeverPull");

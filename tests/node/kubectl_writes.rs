@@ -270,7 +270,7 @@ fn job_of_cron_job_is_created() {
 }
 
 #[test]
-fn applied_objects_that_are_left_out_are_pruned() {
+fn applied_objects_left_out_are_pruned() {
     let Some(kubectl) = Kubectl::start("") else { return };
     let map =
         |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, labels: {{app: x}}}}\ndata: {{k: v}}\n");
@@ -300,7 +300,7 @@ fn applied_objects_that_are_left_out_are_pruned() {
 }
 
 #[test]
-fn workload_is_shown_with_the_defaults_of_its_template() {
+fn workload_is_shown_with_template_defaults() {
     let Some(kubectl) = Kubectl::start("") else { return };
     kubectl.run(&["create", "deployment", "web", "--image=localhost/busybox:1", "--replicas=0", "--port=80"], "");
     let file = kubectl.file("web.deployment.yaml");
@@ -323,7 +323,7 @@ fn workload_is_shown_with_the_defaults_of_its_template() {
 }
 
 #[test]
-fn stateful_and_daemon_sets_go_back_to_a_revision() {
+fn sets_go_back_to_a_revision() {
     let Some(kubectl) = Kubectl::start("") else { return };
     let set = |kind: &str, name: &str, more: &str, image: &str| {
         format!(
@@ -397,7 +397,7 @@ fn difference_is_that_of_the_manifests() {
 }
 
 #[test]
-fn ended_pod_of_a_job_is_deleted_for_good() {
+fn ended_pod_of_job_is_deleted() {
     let Some(mut kubectl) = Kubectl::start("") else { return };
     kubectl.run(&["create", "job", "once", "--image=localhost/busybox:1", "--", "echo", "done"], "");
     kubectl.run(&["wait", "--for=condition=Complete", "job/once", "--timeout=60s"], "");

@@ -17,7 +17,7 @@ const FOREVER: &str = "echo started; exec sleep 1000000";
 
 /// shows: metadata.name, spec.containers[].name, spec.containers[].image, spec.containers[].command
 #[test]
-fn a_manifest_renamed_into_place_becomes_a_running_container_with_a_log() {
+fn manifest_becomes_running_container_with_log() {
     let host = TestHost::start();
     host.write_manifest("web.yaml", &sleeper("web", &[("main", FOREVER)]));
     let pod = host.wait_running("web");
@@ -30,7 +30,7 @@ fn a_manifest_renamed_into_place_becomes_a_running_container_with_a_log() {
 }
 
 #[test]
-fn an_edit_restarts_only_the_container_whose_definition_changed() {
+fn edit_restarts_only_container_whose_definition_changed() {
     let host = TestHost::start();
     host.write_manifest("two.yaml", &sleeper("two", &[("stays", FOREVER), ("changes", FOREVER)]));
     let before = host.wait_running("two");
@@ -59,7 +59,7 @@ fn a_change_of_labels_restarts_nothing() {
 
 /// shows: spec.hostNetwork
 #[test]
-fn a_change_of_the_sandbox_recreates_the_pod_s_containers_under_the_same_identity() {
+fn sandbox_change_recreates_containers_with_same_identity() {
     let host = TestHost::start();
     let isolated = sleeper("web", &[("main", FOREVER)]);
     host.write_manifest("web.yaml", &isolated);
@@ -75,7 +75,7 @@ fn a_change_of_the_sandbox_recreates_the_pod_s_containers_under_the_same_identit
 }
 
 #[test]
-fn a_container_that_fails_is_restarted_with_back_off() {
+fn failing_container_is_restarted_with_back_off() {
     let host = TestHost::start();
     host.write_manifest("crash.yaml", &sleeper("crash", &[("main", "echo run; exit 3")]));
     let pod = host.wait_for_pod("crash", "CrashLoopBackOff", |pod| pod.waiting_reason("main") == "CrashLoopBackOff");
@@ -91,7 +91,7 @@ fn a_container_that_fails_is_restarted_with_back_off() {
 }
 
 #[test]
-fn d17_one_dead_run_of_a_container_is_kept_with_its_log() {
+fn d17_one_dead_run_keeps_its_log() {
     let host = TestHost::start_with("crashLoopBackOff: {maxContainerRestartPeriodSeconds: 1}\n");
     let script = "echo 1 >> /count/n; wc -l < /count/n; exit 1";
     let manifest = sleeper("crash", &[("main", script)])
@@ -119,7 +119,7 @@ fn d17_one_dead_run_of_a_container_is_kept_with_its_log() {
 }
 
 #[test]
-fn a_crash_loop_tells_no_more_than_a_bucket_of_events() {
+fn crash_loop_is_limited_in_events() {
     let host = TestHost::start_with("crashLoopBackOff: {maxContainerRestartPeriodSeconds: 1}\n");
     host.write_manifest("crash.yaml", &sleeper("crash", &[("main", "exit 1")]));
     // Image, creation, start and pause of each run would be 48.
@@ -136,7 +136,7 @@ fn a_crash_loop_tells_no_more_than_a_bucket_of_events() {
 
 /// shows: spec.restartPolicy
 #[test]
-fn a_pod_that_completes_stays_completed_through_a_restart_of_the_daemon() {
+fn completed_pod_stays_completed_after_restart() {
     let mut host = TestHost::start();
     let once = sleeper("once", &[("main", "echo done")]).replace("spec:\n", "spec:\n  restartPolicy: OnFailure\n");
     host.write_manifest("once.yaml", &once);
@@ -151,7 +151,7 @@ fn a_pod_that_completes_stays_completed_through_a_restart_of_the_daemon() {
 /// shows: spec.initContainers[].name, spec.initContainers[].command, spec.containers[].volumeMounts[].name
 /// shows: spec.containers[].volumeMounts[].mountPath, spec.volumes[].name
 #[test]
-fn init_containers_run_one_after_the_other_before_the_containers() {
+fn init_containers_run_in_order_before_containers() {
     let host = TestHost::start();
     let manifest = "
 apiVersion: v1
@@ -174,7 +174,7 @@ spec:
 
 /// shows: spec.terminationGracePeriodSeconds
 #[test]
-fn termination_asks_first_and_kills_after_the_grace_period() {
+fn termination_asks_first_and_kills_later() {
     let host = TestHost::start();
     let polite = "trap 'echo asked; exit 0' TERM; echo ready; while true; do sleep 0.1; done";
     let stubborn = "trap 'echo refused' TERM; echo ready; while true; do sleep 0.1; done";
@@ -212,7 +212,7 @@ fn a_container_killed_for_memory_says_so() {
 }
 
 #[test]
-fn a_program_that_cannot_be_executed_is_explained() {
+fn program_that_cannot_be_executed_is_explained() {
     let host = TestHost::start();
     let missing = sleeper("missing", &[("main", FOREVER)]).replace("\"/bin/sh\", \"-c\"", "\"/no/such/program\", \"-c\"");
     host.write_manifest("missing.yaml", &missing);
@@ -225,7 +225,7 @@ fn a_program_that_cannot_be_executed_is_explained() {
 
 /// shows: spec.containers[].imagePullPolicy
 #[test]
-fn a_missing_image_is_explained_and_its_arrival_heals_the_pod() {
+fn missing_image_is_explained_and_heals() {
     let host = TestHost::start();
     let manifest = sleeper("late", &[("main", FOREVER)]).replace("localhost/busybox:1", "localhost/late:1");
     host.write_manifest("late.yaml", &(manifest + "      imagePullPolicy: Never\n"));

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 #[test]
-fn a_hundred_pods_from_one_rename_of_a_directory_into_place_all_run() {
+fn hundred_pods_from_one_rename_all_run() {
     let host = TestHost::prepare("");
     let staging = host.path("staging");
     std::fs::create_dir(&staging).unwrap();
@@ -69,7 +69,7 @@ fn ip(arguments: &[&str]) -> String {
 
 /// The clock is this machine's own: that it may also be that of 1970 is shown in a virtual machine (`make vm`).
 #[test]
-fn a_cold_start_with_lo_alone_and_without_manifests_runs_fifty_pods_from_the_last_good_set() {
+fn cold_start_from_last_good_set_works() {
     let netns = Netns::with_lo_alone();
     let mut host = TestHost::prepare_in(&netns.0, "network: {type: none}\n");
     for number in 0..50 {

@@ -52,7 +52,7 @@ fn sample(text: &str, begins: &str) -> f64 {
 }
 
 #[test]
-fn promtool_has_nothing_to_say_about_the_pages_and_they_tell_of_the_pod() {
+fn promtool_accepts_the_metrics_pages() {
     let (_host, address) = host();
     for path in ["/metrics", "/metrics/resource", "/metrics/cadvisor"] {
         let text = page(&address, path);
@@ -96,7 +96,7 @@ fn promtool_has_nothing_to_say_about_the_pages_and_they_tell_of_the_pod() {
 }
 
 #[test]
-fn the_summary_and_the_pods_are_as_the_kubelet_gives_them_and_nothing_else_is_open() {
+fn kubelet_endpoints_are_equal_and_nothing_more() {
     let (host, address) = host();
     let summary: Value = serde_json::from_str(&page(&address, "/stats/summary")).unwrap();
     assert_eq!(summary["node"]["nodeName"], "edge-1");

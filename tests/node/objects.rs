@@ -42,7 +42,7 @@ fn sh(host: &TestHost, pod: &str, container: &str, script: &str) -> String {
 /// shows: spec.containers[].env[].valueFrom.configMapKeyRef, spec.containers[].envFrom[].configMapRef.name
 /// shows: spec.containers[].envFrom[].prefix, spec.containers[].envFrom[].secretRef
 #[test]
-fn variables_come_from_whole_objects_and_from_keys_and_a_change_restarts_just_those_that_have_it() {
+fn variables_change_only_their_users() {
     let host = TestHost::start();
     host.write_manifest(
         "a-objects.yaml",
@@ -85,7 +85,7 @@ fn variables_come_from_whole_objects_and_from_keys_and_a_change_restarts_just_th
 
 /// shows: spec.volumes[].secret.secretName
 #[test]
-fn a_pod_waits_for_what_it_refers_to_and_starts_at_once_when_it_comes() {
+fn pod_waits_for_its_objects() {
     let host = TestHost::start();
     let env =
         format!("  containers: [{{name: c, {SLEEP}, env: [{{name: A, valueFrom: {{secretKeyRef: {{name: late, key: a}}}}}}]}}]\n");
@@ -117,7 +117,7 @@ fn a_pod_waits_for_what_it_refers_to_and_starts_at_once_when_it_comes() {
 
 /// shows: spec.volumes[].configMap.name, spec.containers[].volumeMounts[].subPath
 #[test]
-fn files_change_together_without_a_restart_and_a_sub_path_does_not() {
+fn files_change_together_but_sub_paths_stay() {
     let mut host = TestHost::start();
     host.write_manifest("objects.yaml", &config_map("m", "{one: '1', two: '1', old: x}"));
     let spec = format!(
@@ -161,7 +161,7 @@ fn files_change_together_without_a_restart_and_a_sub_path_does_not() {
 /// shows: spec.volumes[].projected.sources[].secret.items, spec.volumes[].projected.sources[].downwardAPI.items[].path
 /// shows: spec.volumes[].projected.sources[].downwardAPI.items[].fieldRef
 #[test]
-fn a_secret_is_on_tmpfs_only_with_the_modes_that_were_asked_for() {
+fn secret_has_its_modes_on_tmpfs_only() {
     let host = TestHost::start();
     let hidden = "very-hidden-value";
     host.write_manifest(
@@ -239,7 +239,7 @@ fn files_with(directory: &std::path::Path, needle: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_daemon_that_is_killed_again_and_again_during_changes_never_leaves_a_mix_and_restarts_nothing() {
+fn kills_during_changes_leave_no_mix() {
     let mut host = TestHost::start();
     let objects = |value: u32| {
         [config_map("m", &format!("{{one: '{value}', two: '{value}'}}")), config_map("env", "{A: same}")].join("---\n")
@@ -284,7 +284,7 @@ fn a_daemon_that_is_killed_again_and_again_during_changes_never_leaves_a_mix_and
 }
 
 #[test]
-fn the_example_with_settings_does_what_it_says() {
+fn example_with_settings_does_what_it_says() {
     let host = TestHost::start();
     let example = include_str!("../../manifests/settings.yaml");
     host.write_manifest("settings.yaml", example);

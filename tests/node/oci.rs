@@ -79,7 +79,7 @@ fn run(command: &mut Command) {
 }
 
 #[test]
-fn pushed_artifact_becomes_a_pod_and_outlives_its_registry() {
+fn pushed_artifact_outlives_its_registry() {
     let mut registry = Registry::start();
     registry.push("1.0.0", "hosts/shop/web.yaml", &pod("one"));
     let mut host = TestHost::start_with(&format!(

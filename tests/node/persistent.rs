@@ -34,7 +34,7 @@ fn data(host: &TestHost, claim: &str) -> PathBuf {
 
 /// shows: spec.volumes[].persistentVolumeClaim.claimName, spec.volumes[].persistentVolumeClaim.readOnly
 #[test]
-fn data_of_a_claim_outlive_the_pod_and_the_daemon_and_the_claim() {
+fn claim_data_outlive_pod_daemon_and_claim() {
     let mut host = TestHost::start();
     host.write_manifest("web.yaml", &pod("web", "data", "", ""));
     let waiting = host.wait_for_pod("web", "to wait", |pod| {
@@ -98,7 +98,7 @@ fn wait_phase(host: &TestHost, phase: &str) {
 }
 
 #[test]
-fn data_of_a_claim_that_is_gone_are_told_and_deleted_on_request() {
+fn data_without_claim_are_deleted_on_request() {
     let host = with_released_data();
     let claim = |words: &[&str]| -> serde_json::Value { serde_json::from_str(&host.cli_ok(words)).unwrap() };
     let told = claim(&["get", "pvc", "data", "-n", "default", "-o", "json"]);
@@ -142,7 +142,7 @@ fn data_of_a_claim_that_is_gone_are_told_and_deleted_on_request() {
 }
 
 #[test]
-fn a_deletion_that_the_daemon_dies_in_is_finished_by_the_next() {
+fn interrupted_deletion_is_finished_later() {
     let mut host = with_released_data();
     host.remove_manifest("web.yaml");
     host.wait_gone("web");
@@ -174,7 +174,7 @@ fn a_deletion_that_the_daemon_dies_in_is_finished_by_the_next() {
 }
 
 #[test]
-fn data_are_deleted_with_a_claim_that_says_so_and_not_before_the_last_pod() {
+fn claim_data_wait_for_their_last_pod() {
     let mut host = TestHost::start();
     host.write_manifest("a-claim.yaml", &claim("cache", "ReadWriteOnce", "Delete"));
     host.write_manifest("web.yaml", &pod("web", "cache", "", ""));
@@ -202,7 +202,7 @@ fn data_are_deleted_with_a_claim_that_says_so_and_not_before_the_last_pod() {
 }
 
 #[test]
-fn an_exclusive_claim_is_one_pods_at_a_time() {
+fn exclusive_claim_is_one_pods_at_time() {
     let host = TestHost::start();
     host.write_manifest("a-claim.yaml", &claim("data", "ReadWriteOncePod", "Retain"));
     host.write_manifest("first.yaml", &pod("first", "data", "", ""));
@@ -224,7 +224,7 @@ fn an_exclusive_claim_is_one_pods_at_a_time() {
 
 /// shows: spec.securityContext.fsGroup, spec.securityContext.fsGroupChangePolicy
 #[test]
-fn data_of_a_claim_belong_to_the_group_when_the_policy_says_so() {
+fn claim_data_belong_to_group_by_policy() {
     let host = TestHost::start();
     host.write_manifest("a-claim.yaml", &claim("data", "ReadWriteOnce", "Retain"));
     let user = |policy: &str| format!("  securityContext: {{runAsUser: 1000, fsGroup: 4321{policy}}}\n");
@@ -244,7 +244,7 @@ fn data_of_a_claim_belong_to_the_group_when_the_policy_says_so() {
 }
 
 #[test]
-fn the_example_with_a_persistent_volume_counts_on_when_it_is_made_anew() {
+fn example_with_persistent_volume_counts_on() {
     let host = TestHost::start();
     let example = include_str!("../../manifests/persistent.yaml");
     host.write_manifest("persistent.yaml", example);
@@ -258,7 +258,7 @@ fn the_example_with_a_persistent_volume_counts_on_when_it_is_made_anew() {
 }
 
 #[test]
-fn every_name_that_leads_to_the_data_of_a_claim_outlives_a_power_cut() {
+fn names_of_claim_data_outlive_power_cut() {
     let host = TestHost::start();
     let strace = Strace::attach(host.daemon_pid(), &["-e", "trace=fsync"], host.path("strace.log"));
     let wait_synced = |path: PathBuf| {

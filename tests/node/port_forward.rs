@@ -85,7 +85,7 @@ fn comes_back(forward: &Forward) {
 }
 
 #[test]
-fn a_server_on_the_loopback_of_a_pod_is_reached_whatever_becomes_of_pod_and_daemon() {
+fn loopback_server_of_pod_is_reached() {
     let mut host = TestHost::start();
     host.write_manifest("web.yaml", &manifest("one"));
     host.wait_running("web");

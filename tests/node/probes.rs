@@ -48,7 +48,7 @@ fn of_each_kind(probe: impl Fn(&str) -> String) -> String {
 /// shows: spec.containers[].startupProbe.httpGet.scheme, spec.containers[].readinessProbe.httpGet.scheme
 /// shows: spec.containers[].livenessProbe.httpGet.scheme
 #[test]
-fn d15_http_probes_ask_host_port_and_path_with_their_headers_over_http_and_https() {
+fn d15_http_probes_ask_with_host_and_headers() {
     let host = TestHost::start();
     for (name, tls, scheme) in [("plain", false, "HTTP"), ("secure", true, "HTTPS")] {
         let server = Server::start("127.0.0.2", tls, Box::new(|_, _| (200, Duration::ZERO)));
@@ -95,7 +95,7 @@ fn d15_tcp_probes_connect_to_host_and_port() {
 /// shows: spec.containers[].readinessProbe.grpc.port, spec.containers[].readinessProbe.grpc.service
 /// shows: spec.containers[].livenessProbe.grpc.port, spec.containers[].livenessProbe.grpc.service
 #[test]
-fn d15_grpc_probes_ask_for_the_health_of_their_service() {
+fn d15_grpc_probes_ask_for_service_health() {
     let host = TestHost::start();
     let server = GrpcServer::start();
     let port = server.port;
@@ -119,7 +119,7 @@ fn d15_grpc_probes_ask_for_the_health_of_their_service() {
 /// shows: spec.containers[].startupProbe.exec.command, spec.containers[].readinessProbe.exec.command
 /// shows: spec.containers[].livenessProbe.exec.command
 #[test]
-fn d15_exec_probes_run_their_command_in_the_container() {
+fn d15_exec_probes_run_their_command_in_container() {
     let host = TestHost::start();
     let probes =
         of_each_kind(|kind| format!("{{exec: {{command: [/bin/sh, -c, 'touch /asked-$0', {kind}]}}, timeoutSeconds: 30}}"));
@@ -191,7 +191,7 @@ fn d15_delay_period_and_thresholds_are_as_written() {
 /// shows: spec.containers[].startupProbe.timeoutSeconds, spec.containers[].readinessProbe.timeoutSeconds
 /// shows: spec.containers[].livenessProbe.timeoutSeconds
 #[test]
-fn d15_a_check_may_take_as_long_as_is_written_and_no_longer() {
+fn d15_check_takes_at_most_its_timeout() {
     let host = TestHost::start();
     let server =
         Server::start("127.0.0.2", false, Box::new(|path, _| (200, Duration::from_secs(if path == "/too-slow" { 5 } else { 2 }))));
@@ -212,7 +212,7 @@ fn d15_a_check_may_take_as_long_as_is_written_and_no_longer() {
 /// The pod has a network namespace of its own, and its server is reached in there.
 /// shows: spec.containers[].ports[].name
 #[test]
-fn d15_a_pod_without_an_address_is_asked_in_its_network_namespace_by_the_name_of_its_port() {
+fn d15_pod_without_address_is_probed_inside() {
     let host = TestHost::start();
     let manifest = "apiVersion: v1
 kind: Pod
@@ -237,7 +237,7 @@ spec:
 
 /// shows: spec.containers[].startupProbe.successThreshold, spec.containers[].livenessProbe.successThreshold
 #[test]
-fn a_probe_that_restarts_needs_no_more_than_one_success() {
+fn restarting_probe_needs_one_success() {
     let host = TestHost::start();
     for kind in ["startupProbe", "livenessProbe"] {
         let file = host.path(&format!("{kind}.yaml"));

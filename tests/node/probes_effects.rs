@@ -22,7 +22,7 @@ fn condition<'a>(pod: &'a PodView, kind: &str) -> &'a serde_json::Value {
 
 /// shows: spec.containers[].livenessProbe.terminationGracePeriodSeconds, spec.containers[].startupProbe.terminationGracePeriodSeconds
 #[test]
-fn d12_a_container_that_fails_is_restarted_after_the_grace_period_of_its_probe() {
+fn d12_failing_container_gets_probe_grace_period() {
     let host = TestHost::start();
     for (name, probe, word) in [("live", "livenessProbe", "liveness"), ("slow", "startupProbe", "startup")] {
         let fields = format!(
@@ -42,7 +42,7 @@ fn d12_a_container_that_fails_is_restarted_after_the_grace_period_of_its_probe()
 
 /// shows: spec.containers[].readinessProbe.failureThreshold
 #[test]
-fn d16_a_pod_is_ready_while_its_readiness_probe_succeeds_and_says_why_when_not() {
+fn d16_readiness_probe_decides_readiness_with_reason() {
     let host = TestHost::start();
     // Sick for one check: with the default threshold nobody would notice. The next one is held until the test has seen it.
     let check = "if [ -e /sick ]; then mv /sick /held; echo ouch; exit 1; fi; while [ -e /held ]; do sleep 0.1; done";
@@ -78,7 +78,7 @@ fn the_example_with_probes_becomes_ready() {
 }
 
 #[test]
-fn d7_main_containers_start_when_the_startup_probe_of_a_sidecar_succeeded() {
+fn d7_startup_probe_of_sidecar_delays_containers() {
     let host = TestHost::start();
     let spec = "  initContainers:
   - name: side
@@ -102,7 +102,7 @@ fn d7_main_containers_start_when_the_startup_probe_of_a_sidecar_succeeded() {
 }
 
 #[test]
-fn d15_a_restart_of_the_daemon_leaves_ready_containers_ready_and_starting_ones_starting() {
+fn d15_daemon_restart_keeps_probe_states() {
     let mut host = TestHost::start();
     let container = |probes: &str| {
         format!("  containers:\n  - name: c\n    image: localhost/busybox:1\n    command: [/bin/sleep, '1000000']\n{probes}")

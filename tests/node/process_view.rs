@@ -27,7 +27,7 @@ fn sh(host: &TestHost, script: &str) -> String {
 /// shows: spec.containers[].env[].valueFrom.resourceFieldRef.resource, spec.containers[].env[].valueFrom.resourceFieldRef.divisor
 /// shows: metadata.labels
 #[test]
-fn environment_is_expanded_in_order_and_has_the_downward_fields() {
+fn environment_is_expanded_with_downward_fields() {
     let host = run(
         "",
         "
@@ -54,7 +54,7 @@ resources: {limits: {memory: 32Mi}}
 }
 
 #[test]
-fn default_confinement_is_that_of_a_container_engine() {
+fn default_confinement_is_that_of_container_engine() {
     let host = run("", "");
     let status = sh(&host, "cat /proc/1/status");
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
@@ -72,7 +72,7 @@ fn default_confinement_is_that_of_a_container_engine() {
 /// shows: spec.containers[].securityContext.allowPrivilegeEscalation, spec.containers[].securityContext.readOnlyRootFilesystem
 /// shows: spec.containers[].securityContext.capabilities.drop
 #[test]
-fn user_group_and_read_only_root_are_honoured() {
+fn user_group_and_read_only_root_hold() {
     let host = run(
         "securityContext: {runAsUser: 1234, runAsGroup: 2345, supplementalGroups: [3456]}",
         "securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}",
@@ -141,7 +141,7 @@ fn containers_share_the_process_namespace_when_asked() {
 }
 
 #[test]
-fn the_network_namespace_has_a_loopback_that_is_up() {
+fn network_namespace_has_loopback_that_is_up() {
     let host = run("", "");
     assert!(sh(&host, "ip -o addr show lo").contains("127.0.0.1"));
     assert_eq!(sh(&host, "ip -o link | wc -l | tr -d ' '"), "1\n");

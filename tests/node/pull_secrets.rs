@@ -130,7 +130,7 @@ fn registries_count_without_a_restart() {
 
 /// shows: spec.imagePullSecrets
 #[test]
-fn a_private_image_comes_with_the_right_secret_and_is_of_no_pod_without_one() {
+fn private_image_needs_the_right_secret() {
     let registry = PrivateRegistry::start();
     registry.push("shop/till:1");
     let mut host = registry.host();
@@ -181,7 +181,7 @@ fn a_private_image_comes_with_the_right_secret_and_is_of_no_pod_without_one() {
 
 /// shows: spec.imagePullSecrets, spec.imagePullSecrets[].name
 #[test]
-fn init_containers_and_image_volumes_are_pulled_with_the_secrets_and_a_repaired_one_is_tried_at_once() {
+fn repaired_secret_pulls_all_kinds_at_once() {
     let registry = PrivateRegistry::start();
     for name in ["shop/init:1", "shop/data:1"] {
         registry.push(name);
@@ -255,7 +255,7 @@ fn the_example_with_a_private_image_runs() {
 }
 
 #[test]
-fn of_entries_for_paths_the_one_that_is_for_the_image_counts() {
+fn most_specific_secret_entry_counts() {
     let registry = PrivateRegistry::start();
     registry.push("shop/till:1");
     let host = registry.host();

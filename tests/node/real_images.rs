@@ -28,7 +28,7 @@ const NGINX: DebianImage = DebianImage {
 };
 
 #[test]
-fn nginx_from_debian_serves_and_stops_by_its_image_s_stop_signal() {
+fn debian_nginx_stops_by_image_signal() {
     let host = TestHost::start();
     host.cli_ok(&["image", "import", NGINX.archive().to_str().unwrap()]);
     let port = free_port();
@@ -114,7 +114,7 @@ impl Drop for Registry {
 }
 
 #[test]
-fn an_image_is_pulled_from_a_registry_and_runs_on_when_the_registry_is_gone() {
+fn pulled_image_runs_without_its_registry() {
     let registry = Registry::start();
     registry.push(image_archive(), "shop/till:1");
     let place = format!("127.0.0.1:{}", registry.port);

@@ -3,7 +3,7 @@
 use crate::support::{TestHost, eventually, leftovers};
 
 #[test]
-fn a_removed_pod_leaves_no_process_mount_cgroup_or_directory() {
+fn removed_pod_leaves_nothing_behind() {
     let host = TestHost::start();
     let kept = host.path("kept");
     std::fs::create_dir(&kept).unwrap();
@@ -55,7 +55,7 @@ spec:
 }
 
 #[test]
-fn the_last_manifest_removed_removes_the_last_pod() {
+fn last_manifest_removed_removes_last_pod() {
     let host = TestHost::start();
     host.write_manifest(
         "one.yaml",

@@ -28,7 +28,7 @@ fn wait_memory(host: &TestHost, limit: &str) -> crate::support::PodView {
 
 /// shows: spec.containers[].resources.limits, spec.containers[].resources.requests
 #[test]
-fn d24_pod_and_container_have_the_kubelet_s_cgroup_values() {
+fn d24_cgroup_values_are_the_kubelets() {
     let host = TestHost::start();
     let a = "resources: {requests: {cpu: 100m, memory: 16Mi}, limits: {cpu: 200m, memory: 32Mi}}";
     let b = "resources: {requests: {cpu: 50m, memory: 16Mi}, limits: {cpu: 300m, memory: 64Mi}}";
@@ -43,7 +43,7 @@ fn d24_pod_and_container_have_the_kubelet_s_cgroup_values() {
 }
 
 #[test]
-fn d25_the_oom_score_follows_class_and_memory_request() {
+fn d25_oom_score_follows_class_and_memory_request() {
     let host = TestHost::start();
     let info = std::fs::read_to_string("/proc/meminfo").unwrap();
     let total: u64 = info.split_whitespace().nth(1).unwrap().parse().unwrap();
@@ -65,7 +65,7 @@ fn d25_the_oom_score_follows_class_and_memory_request() {
 
 /// shows: spec.containers[].resources.limits, spec.containers[].resources.requests
 #[test]
-fn limits_change_in_the_cgroup_of_the_running_process() {
+fn limits_change_in_cgroup_of_running_process() {
     let mut host = TestHost::start();
     host.write_manifest("web.yaml", &one("resources: {requests: {cpu: 50m, memory: 16Mi}, limits: {cpu: 100m, memory: 32Mi}}"));
     let before = host.wait_running("web");
@@ -91,7 +91,7 @@ fn limits_change_in_the_cgroup_of_the_running_process() {
 
 /// shows: spec.containers[].resizePolicy[].resourceName, spec.containers[].resizePolicy[].restartPolicy
 #[test]
-fn a_container_restarts_for_the_resource_whose_policy_says_so() {
+fn container_restarts_for_its_resize_policy() {
     let host = TestHost::start();
     let with = |resources: &str| {
         one(&format!("resizePolicy: [{{resourceName: memory, restartPolicy: RestartContainer}}], resources: {resources}"))
@@ -142,7 +142,7 @@ fn memory_in_use_is_not_taken_away() {
 }
 
 #[test]
-fn the_host_s_limit_of_processes_holds_for_the_whole_pod() {
+fn process_limit_holds_for_whole_pod() {
     let host = TestHost::start_with("podPidsLimit: 24\n");
     host.write_manifest("web.yaml", &one("tty: false"));
     let web = host.wait_running("web");
@@ -153,7 +153,7 @@ fn the_host_s_limit_of_processes_holds_for_the_whole_pod() {
 }
 
 #[test]
-fn huge_pages_are_had_in_the_sizes_that_a_container_names() {
+fn container_gets_huge_pages_it_names() {
     if !cgroup::is_mounted("hugetlb") {
         return kernel_lacks("a hugetlb controller where podstead looks for it");
     }
@@ -173,7 +173,7 @@ fn huge_pages_are_had_in_the_sizes_that_a_container_names() {
 
 /// shows: spec.resources.limits, spec.resources.requests
 #[test]
-fn a_pod_has_resources_of_its_own_that_change_while_it_runs() {
+fn pod_level_resources_change_while_running() {
     let host = TestHost::start();
     let with = |memory: &str| {
         let spec = format!("  resources: {{requests: {{cpu: 100m, memory: 32Mi}}, limits: {{cpu: 500m, memory: {memory}}}}}\n");

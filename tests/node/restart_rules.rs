@@ -13,7 +13,7 @@ fn manifest(name: &str, spec: &str) -> String {
 /// shows: spec.containers[].restartPolicyRules[].exitCodes, spec.containers[].restartPolicyRules[].exitCodes.operator,
 /// shows: spec.containers[].restartPolicyRules[].exitCodes.values
 #[test]
-fn d5_a_rule_restarts_what_its_policy_would_leave_ended() {
+fn d5_rule_restarts_against_the_policy() {
     let host = TestHost::start();
     let spec = "
   restartPolicy: Always
@@ -41,7 +41,7 @@ fn d5_a_rule_restarts_what_its_policy_would_leave_ended() {
 /// shows: spec.initContainers[].restartPolicyRules[].exitCodes, spec.initContainers[].restartPolicyRules[].exitCodes.operator,
 /// shows: spec.initContainers[].restartPolicyRules[].exitCodes.values
 #[test]
-fn d5_init_containers_have_policies_and_rules_of_their_own() {
+fn d5_init_containers_have_own_rules() {
     let host = TestHost::start();
     let spec = "
   restartPolicy: Never
@@ -69,7 +69,7 @@ fn d5_init_containers_have_policies_and_rules_of_their_own() {
 }
 
 #[test]
-fn d5_restart_all_containers_runs_the_whole_pod_again_in_its_sandbox() {
+fn d5_restart_all_containers_keeps_sandbox() {
     let mut host = TestHost::start();
     let spec = "
   restartPolicy: Never
@@ -136,7 +136,7 @@ fn d5_restart_all_containers_runs_the_whole_pod_again_in_its_sandbox() {
 }
 
 #[test]
-fn d14_a_pod_is_over_when_its_sidecars_have_ended_too() {
+fn d14_pod_ends_after_its_sidecars() {
     let host = TestHost::start();
     let spec = "
   restartPolicy: Never

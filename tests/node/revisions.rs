@@ -51,7 +51,7 @@ fn with_two() -> TestHost {
 }
 
 #[test]
-fn a_source_goes_back_and_stays_there_through_a_crash_until_it_is_resumed() {
+fn source_stays_back_until_resumed() {
     let mut host = with_two();
     assert_eq!(host.cli_ok(&["history", "-o", "name"]).lines().count(), 2);
     let diff = host.cli_ok(&["diff"]);
@@ -84,7 +84,7 @@ fn a_source_goes_back_and_stays_there_through_a_crash_until_it_is_resumed() {
 }
 
 #[test]
-fn a_daemon_that_is_killed_while_it_goes_back_comes_back_with_one_revision_or_the_other() {
+fn kill_during_rollback_keeps_one_revision() {
     let mut host = with_two();
     let socket = host.path("run/podstead.sock");
     for round in 0..8 {

@@ -39,7 +39,7 @@ const CHOWN: u32 = 0;
 
 /// shows: spec.containers[].securityContext.runAsUser, spec.containers[].securityContext.runAsGroup
 #[test]
-fn user_and_group_of_the_container_win_over_the_pod_s() {
+fn user_of_container_precedes_that_of_pod() {
     let host = run("securityContext: {runAsUser: 1000, runAsGroup: 2000}", "securityContext: {runAsUser: 1234, runAsGroup: 4321}");
     assert_eq!(
         (status(&host, "Uid").as_str(), status(&host, "Gid").as_str()),
@@ -49,7 +49,7 @@ fn user_and_group_of_the_container_win_over_the_pod_s() {
 
 /// shows: spec.containers[].securityContext.runAsNonRoot, spec.securityContext.runAsNonRoot
 #[test]
-fn who_must_not_be_root_is_not_started_as_root() {
+fn run_as_non_root_refuses_root() {
     let host = TestHost::start();
     for (spec, container) in [
         ("securityContext: {runAsNonRoot: true}", "tty: false"),
@@ -77,7 +77,7 @@ fn capabilities_are_added_and_dropped_by_name() {
 
 /// shows: spec.containers[].securityContext.privileged
 #[test]
-fn a_privileged_container_has_the_host_s_devices_and_no_filter() {
+fn privileged_container_has_devices_without_filter() {
     let host = run("restartPolicy: Always", "securityContext: {privileged: true}");
     assert_eq!(status(&host, "Seccomp"), "0");
     let bounding = u64::from_str_radix(&status(&host, "CapBnd"), 16).unwrap();
@@ -91,7 +91,7 @@ fn a_privileged_container_has_the_host_s_devices_and_no_filter() {
 
 /// shows: spec.containers[].securityContext.seccompProfile.type, spec.containers[].securityContext.seccompProfile.localhostProfile
 #[test]
-fn a_seccomp_profile_of_the_host_refuses_what_it_says() {
+fn hosts_seccomp_profile_refuses_its_calls() {
     let mut host = TestHost::prepare("");
     let profiles = host.path("state/seccomp");
     fs::create_dir_all(&profiles).unwrap();
@@ -109,7 +109,7 @@ fn a_seccomp_profile_of_the_host_refuses_what_it_says() {
 
 /// shows: spec.securityContext.seccompProfile.type, spec.securityContext.seccompProfile.localhostProfile
 #[test]
-fn the_pod_s_seccomp_profile_holds_for_its_containers() {
+fn pods_seccomp_profile_holds_for_containers() {
     let host = run("securityContext: {seccompProfile: {type: Unconfined}}", "tty: false");
     assert_eq!(status(&host, "Seccomp"), "0");
     let missing = "securityContext: {seccompProfile: {type: Localhost, localhostProfile: missing.json}}";
@@ -120,7 +120,7 @@ fn the_pod_s_seccomp_profile_holds_for_its_containers() {
 
 /// As with containerd, which refuses to create such a container: there is no run that could have failed for good.
 #[test]
-fn a_container_whose_profile_comes_late_runs_then_whatever_the_restart_policy() {
+fn container_with_late_profile_runs_then() {
     let host = TestHost::start();
     let late = "securityContext: {seccompProfile: {type: Localhost, localhostProfile: late.json}}";
     host.write_manifest("web.yaml", &manifest("restartPolicy: Never", late));
@@ -139,7 +139,7 @@ fn a_container_whose_profile_comes_late_runs_then_whatever_the_restart_policy() 
 
 /// shows: spec.securityContext.supplementalGroupsPolicy
 #[test]
-fn groups_of_the_image_are_added_unless_the_policy_is_strict() {
+fn image_groups_count_unless_policy_is_strict() {
     let host = TestHost::start();
     let layer = host.path("layer");
     fs::create_dir_all(layer.join("etc")).unwrap();
@@ -164,7 +164,7 @@ fn groups_of_the_image_are_added_unless_the_policy_is_strict() {
 
 /// shows: spec.securityContext.sysctls
 #[test]
-fn sysctls_are_set_in_the_pod_and_not_on_the_host() {
+fn sysctls_are_set_in_the_pod_only() {
     let file = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
     let before = fs::read_to_string(file).unwrap();
     let host = run("securityContext: {sysctls: [{name: net.ipv4.ip_unprivileged_port_start, value: '77'}]}", "tty: false");
@@ -174,7 +174,7 @@ fn sysctls_are_set_in_the_pod_and_not_on_the_host() {
 
 /// shows: spec.securityContext.sysctls
 #[test]
-fn sysctls_beyond_the_safe_ones_are_set_where_the_configuration_allows_them() {
+fn unsafe_sysctls_are_set_if_allowed() {
     const PLACES: [&str; 2] = ["/proc/sys/kernel/msgmax", "/proc/sys/net/core/somaxconn"];
     let on_host = || PLACES.map(|place| fs::read_to_string(place).unwrap());
     let before = on_host();
@@ -194,7 +194,7 @@ fn sysctls_beyond_the_safe_ones_are_set_where_the_configuration_allows_them() {
 
 /// shows: spec.hostPID, spec.hostIPC
 #[test]
-fn namespaces_of_the_host_are_shared_when_asked() {
+fn namespaces_of_host_are_shared_when_asked() {
     let host = run("{hostPID: true, hostIPC: true}".trim_matches(['{', '}']).replace(", ", "\n  ").as_str(), "tty: false");
     let own = |kind: &str| fs::read_link(format!("/proc/self/ns/{kind}")).unwrap().display().to_string();
     for kind in ["pid", "ipc"] {
@@ -208,7 +208,7 @@ fn namespaces_of_the_host_are_shared_when_asked() {
 
 /// shows: spec.priorityClassName
 #[test]
-fn a_pod_that_is_critical_for_its_node_is_spared_by_the_oom_killer() {
+fn critical_pod_is_spared_by_oom_killer() {
     let host = run("priorityClassName: system-node-critical", "tty: false");
     let score: i32 = sh(&host, "cat /proc/1/oom_score_adj").trim().parse().unwrap();
     // -997, or as low as this machine lets root set it.

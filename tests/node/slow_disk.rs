@@ -18,7 +18,7 @@ fn lines(log: &Path) -> usize {
 }
 
 #[test]
-fn output_is_logged_while_an_end_is_being_recorded_and_the_end_is_told_when_it_is() {
+fn slow_record_of_end_blocks_no_output() {
     let host = TestHost::start();
     host.write_manifest(
         "pair.yaml",
@@ -67,7 +67,7 @@ spec:
 }
 
 #[test]
-fn a_program_is_executed_after_its_container_is_recorded_however_long_that_takes() {
+fn program_waits_for_record_of_container() {
     let host = TestHost::start();
     let pod = |count: u32| {
         let more: String = (0..count)
@@ -100,7 +100,7 @@ fn a_program_is_executed_after_its_container_is_recorded_however_long_that_takes
 }
 
 #[test]
-fn names_that_lead_to_records_outlive_a_power_cut() {
+fn names_of_records_outlive_power_cut() {
     let host = TestHost::start();
     let pod = |image: &str| {
         format!(

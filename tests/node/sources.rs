@@ -92,7 +92,7 @@ fn status_has(host: &TestHost, word: &str) {
 }
 
 #[test]
-fn another_configuration_adds_and_removes_sources_and_touches_no_other_pod() {
+fn changed_configuration_touches_only_its_sources() {
     let (host, server) = (TestHost::start(), Server::start());
     let base = fs::read_to_string(host.path("config.yaml")).unwrap();
     host.write_manifest("one.yaml", &pod("one"));
@@ -126,7 +126,7 @@ fn another_configuration_adds_and_removes_sources_and_touches_no_other_pod() {
 }
 
 #[test]
-fn sync_waits_until_what_the_server_has_is_in_force() {
+fn sync_waits_until_content_is_in_force() {
     let server = Server::start();
     server.serve(Some(pod("one")));
     let host = TestHost::start_with(&http_source("web", &server));
@@ -152,7 +152,7 @@ fn sync_waits_until_what_the_server_has_is_in_force() {
 }
 
 #[test]
-fn all_that_is_known_of_a_source_is_told_together() {
+fn status_of_source_is_told_together() {
     let server = Server::start();
     server.serve(Some(pod("one")));
     let host = TestHost::start_with(&http_source("web", &server));
@@ -230,7 +230,7 @@ fn all_that_is_known_of_a_source_is_told_together() {
 }
 
 #[test]
-fn a_host_starts_with_the_configuration_that_was_valid_last_and_says_so() {
+fn host_starts_with_last_valid_configuration() {
     let mut host = TestHost::start();
     host.write_manifest("one.yaml", &pod("one"));
     let one = host.wait_running("one");
@@ -258,7 +258,7 @@ fn a_host_starts_with_the_configuration_that_was_valid_last_and_says_so() {
 }
 
 #[test]
-fn a_hangup_reads_the_configuration_and_ends_nothing() {
+fn hangup_reads_configuration_and_ends_nothing() {
     let host = TestHost::start();
     host.write_manifest("one.yaml", &pod("one"));
     let one = host.wait_running("one");
@@ -271,7 +271,7 @@ fn a_hangup_reads_the_configuration_and_ends_nothing() {
 }
 
 #[test]
-fn another_log_level_counts_at_once_and_what_happens_to_pods_is_logged() {
+fn log_level_changes_at_once() {
     let host = TestHost::start();
     let base = fs::read_to_string(host.path("config.yaml")).unwrap();
     assert!(!host.daemon_log().contains(" DEBUG "), "{}", host.daemon_log());
@@ -304,7 +304,7 @@ fn log_is_json_when_configured() {
 }
 
 #[test]
-fn after_a_restart_without_the_server_the_same_pods_run() {
+fn after_restart_without_server_same_pods_run() {
     let server = Server::start();
     server.serve(Some(pod("one")));
     let mut host = TestHost::start_with(&http_source("web", &server));
@@ -317,7 +317,7 @@ fn after_a_restart_without_the_server_the_same_pods_run() {
 }
 
 #[test]
-fn a_webhook_lets_a_source_look_at_once() {
+fn webhook_lets_source_look_at_once() {
     use ring::hmac;
     let server = Server::start();
     server.serve(Some(pod("one")));

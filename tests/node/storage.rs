@@ -34,7 +34,7 @@ fn wait_evicted(host: &TestHost, name: &str, message: &str) -> String {
 
 /// shows: spec.volumes[].emptyDir.sizeLimit
 #[test]
-fn a_pod_whose_empty_dir_on_disk_exceeds_its_limit_is_evicted_and_made_anew_with_an_empty_one() {
+fn empty_dir_over_limit_evicts_its_pod() {
     let host = TestHost::start_with(NO_PAUSE);
     // Writes only the first time, so that the second pod stays.
     let marks = host.path("marks");
@@ -71,7 +71,7 @@ fn a_pod_whose_empty_dir_on_disk_exceeds_its_limit_is_evicted_and_made_anew_with
 
 /// shows: spec.containers[].resources.limits
 #[test]
-fn a_pod_that_shall_end_by_itself_and_exceeds_its_ephemeral_storage_stays_evicted() {
+fn finite_pod_over_limit_stays_evicted() {
     let mut host = TestHost::start_with(NO_PAUSE);
     let limited = writer("resources: {limits: {ephemeral-storage: 2Mi}}");
     host.write_manifest("layer.yaml", &pod("layer", &format!("  restartPolicy: Never\n  containers: [{limited}]\n")));
@@ -97,7 +97,7 @@ fn a_pod_that_shall_end_by_itself_and_exceeds_its_ephemeral_storage_stays_evicte
 
 /// shows: spec.volumes[].name, spec.containers[].volumeMounts[].name
 #[test]
-fn the_data_of_an_empty_dir_goes_when_an_edit_takes_it_away_and_not_before_its_last_user() {
+fn empty_dir_lives_until_its_last_user() {
     let host = TestHost::start();
     let both = "  containers:
     - {name: a, image: localhost/busybox:1, command: [sleep, '1000000'], volumeMounts: [{name: d, mountPath: /d}]}

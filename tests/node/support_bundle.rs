@@ -91,7 +91,7 @@ fn a_bundle_tells_of_everything_but_secrets() {
 }
 
 #[test]
-fn without_a_daemon_there_is_a_bundle_that_says_so() {
+fn bundle_without_daemon_says_so() {
     let mut host = TestHost::start();
     host.stop_daemon();
     let out = bundle(&host, "bundle.tgz", &[]);

@@ -80,7 +80,7 @@ fn journal_makes_one_sync_enough() {
 }
 
 #[test]
-fn starts_edits_and_crashes_sync_what_has_to_be_durable() {
+fn durable_changes_are_all_synced() {
     assert_syncs(&TestHost::start());
 }
 
@@ -127,7 +127,7 @@ fn records(host: &TestHost, count: &Count<'_>) -> Vec<String> {
 }
 
 #[test]
-fn unchanged_answer_of_a_server_is_not_written() {
+fn unchanged_answer_of_server_is_not_written() {
     let server = Server::start();
     server.serve(Some(pod("web", "Always", "1", "exec sleep 1000000")));
     let host = TestHost::start_with(&format!("  - name: page\n    http: {{url: '{}', intervalSeconds: 3600}}\n", server.url()));

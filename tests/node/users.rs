@@ -34,7 +34,7 @@ fn first_id(host: &TestHost, pod: &str) -> u32 {
 
 /// shows: spec.hostUsers
 #[test]
-fn root_of_a_pod_with_users_of_its_own_is_nobody_on_the_host() {
+fn root_of_pod_is_nobody_on_host() {
     let mut host = host();
     let shared = host.path("shared");
     fs::create_dir(&shared).unwrap();
@@ -76,7 +76,7 @@ fn root_of_a_pod_with_users_of_its_own_is_nobody_on_the_host() {
 
 /// shows: spec.containers[].securityContext.procMount
 #[test]
-fn proc_is_unmasked_where_the_users_are_the_pod_s_own() {
+fn proc_is_unmasked_for_own_users() {
     let host = host();
     host.write_manifest("own.yaml", &manifest("own", "", "      securityContext: {procMount: Unmasked}\n"));
     host.wait_running("own");
@@ -84,7 +84,7 @@ fn proc_is_unmasked_where_the_users_are_the_pod_s_own() {
 }
 
 #[test]
-fn a_user_beside_root_and_its_capabilities_stay_in_the_pod() {
+fn user_and_capabilities_stay_in_pod() {
     let host = host();
     let context = "      securityContext: {runAsUser: 1000, runAsGroup: 1000}\n";
     host.write_manifest("own.yaml", &manifest("own", "  securityContext: {fsGroup: 2000, supplementalGroups: [3000]}\n", context));
@@ -99,7 +99,7 @@ fn a_user_beside_root_and_its_capabilities_stay_in_the_pod() {
 }
 
 #[test]
-fn terminals_privilege_and_sysctls_work_with_users_of_their_own() {
+fn terminal_and_sysctls_work_with_own_users() {
     let host = host();
     let sysctls = "  securityContext: {sysctls: [{name: net.ipv4.ip_unprivileged_port_start, value: '77'}]}\n";
     host.write_manifest("own.yaml", &manifest("own", sysctls, "      tty: true\n      securityContext: {privileged: true}\n"));
@@ -114,7 +114,7 @@ fn terminals_privilege_and_sysctls_work_with_users_of_their_own() {
 
 /// shows: spec.hostUsers, spec.shareProcessNamespace
 #[test]
-fn processes_are_shared_among_the_pod_s_own_users() {
+fn processes_are_shared_among_own_users() {
     let mut host = host();
     let other = "    - {name: other, image: localhost/busybox:1, command: [sleep, '7654321'], securityContext: {runAsUser: 7}}\n";
     let spec = "  shareProcessNamespace: true\n";
@@ -143,7 +143,7 @@ fn processes_are_shared_among_the_pod_s_own_users() {
 }
 
 #[test]
-fn a_run_directory_that_nobody_may_pass_is_named() {
+fn closed_run_directory_is_named() {
     let host = TestHost::start();
     fs::set_permissions(host.path(""), fs::Permissions::from_mode(0o700)).unwrap();
     host.write_manifest("own.yaml", &manifest("own", "", ""));
@@ -153,7 +153,7 @@ fn a_run_directory_that_nobody_may_pass_is_named() {
 }
 
 #[test]
-fn the_configuration_says_which_ids_of_the_host_pods_get_and_pods_that_run_keep_theirs() {
+fn configured_ids_keep_for_running_pods() {
     let mut host = host();
     host.write_manifest("old.yaml", &manifest("old", "", ""));
     host.wait_running("old");

@@ -35,7 +35,7 @@ fn remove(host: &TestHost, name: &str) {
 
 /// shows: spec.containers[].env[].valueFrom.fileKeyRef
 #[test]
-fn variables_come_from_a_file_that_an_init_container_wrote() {
+fn variables_come_from_a_written_file() {
     let mut host = TestHost::start();
     let spec = format!(
         "  initContainers:
@@ -81,7 +81,7 @@ fn variables_come_from_a_file_that_an_init_container_wrote() {
 /// shows: spec.containers[].volumeMounts[].readOnly, spec.containers[].volumeMounts[].recursiveReadOnly
 /// shows: spec.containers[].volumeMounts[].mountPropagation, spec.volumes[].hostPath.path
 #[test]
-fn mounts_are_read_only_and_travel_as_they_are_told() {
+fn mounts_propagate_and_are_read_only() {
     let host = TestHost::start();
     // A mount of its own, shared with its peers, with another mount in it.
     let shared = host.path("shared");
@@ -146,7 +146,7 @@ fn mounts_are_read_only_and_travel_as_they_are_told() {
 
 /// shows: spec.volumes[].hostPath.type, spec.volumes[].hostPath.path
 #[test]
-fn a_host_path_has_to_be_what_its_type_says() {
+fn host_path_must_match_its_type() {
     let host = TestHost::start();
     let at = host.path("host");
     fs::create_dir_all(at.join("dir")).unwrap();
@@ -198,7 +198,7 @@ fn a_host_path_has_to_be_what_its_type_says() {
 
 /// shows: spec.containers[].volumeMounts[].subPathExpr, spec.containers[].volumeMounts[].subPath, spec.volumes[].emptyDir.medium
 #[test]
-fn a_path_below_a_volume_is_mounted_alone_and_is_named_by_the_environment() {
+fn sub_path_follows_the_environment() {
     let mut host = TestHost::start();
     let spec = format!(
         "  containers:
@@ -226,7 +226,7 @@ fn a_path_below_a_volume_is_mounted_alone_and_is_named_by_the_environment() {
 /// shows: spec.volumes[].projected.sources[].configMap.optional, spec.volumes[].projected.sources[].secret.optional
 /// shows: spec.volumes[].projected.sources[].downwardAPI.items[].mode, spec.volumes[].projected.sources[].downwardAPI.items[].resourceFieldRef
 #[test]
-fn files_of_volumes_have_the_names_modes_and_content_that_are_asked_for() {
+fn volume_files_have_names_modes_and_content() {
     let host = TestHost::start();
     host.write_manifest(
         "a-objects.yaml",
@@ -279,7 +279,7 @@ fn files_of_volumes_have_the_names_modes_and_content_that_are_asked_for() {
 }
 
 #[test]
-fn a_volume_keeps_the_modes_that_its_containers_give_it() {
+fn volume_keeps_modes_set_by_containers() {
     let mut host = TestHost::start();
     let config = |text: &str| {
         format!(

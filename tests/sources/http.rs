@@ -1,6 +1,7 @@
 //! Requests to a good server, and its notifications.
 
-use crate::http_server::{Answer, Following, Server, ok, options, pod};
+use crate::following::Following;
+use crate::http_server::{Answer, Server, ok, options, pod};
 use podstead::source::SignatureRequirement;
 use podstead::source::credentials::{AuthFiles, CredentialFiles, Username};
 use podstead::source::http::HttpOptions;

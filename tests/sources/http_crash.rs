@@ -1,7 +1,8 @@
 //! SIGKILL at every step of a change that comes from a URL, then another start: with the server gone, and with the server back.
 
 use crate::follower::DEADLINE;
-use crate::http_server::{Answer, Following, Server, ok, options, pod};
+use crate::following::Following;
+use crate::http_server::{Answer, Server, ok, options, pod};
 use podstead::mux::{self, Merge, MuxTask, PodUpdate};
 use podstead::pod::{AdmitContext, NodeName, SourceId};
 use podstead::source::http::HttpSource;

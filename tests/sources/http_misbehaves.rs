@@ -1,6 +1,7 @@
 //! A web server that does everything wrong: the last good set stays, and it is told once.
 
-use crate::http_server::{Answer, Following, Server, bytes, ok, options, pod};
+use crate::following::Following;
+use crate::http_server::{Answer, Server, bytes, ok, options, pod};
 use podstead::artifact::SourceReport;
 use std::io::Write;
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! The HTTP source against a real web server: TLS of a private authority, client certificates, passwords, conditional requests.
 
 use crate::follower::DEADLINE;
+use crate::following::Following;
 use crate::git::servers::{Authority, Counter, HTPASSWD, Process, nginx};
-use crate::http_server::{Following, options, pod};
+use crate::http_server::{options, pod};
 use podstead::artifact::wake::Waker;
 use podstead::pod::SourceId;
 use podstead::source::credentials::{AuthFiles, CredentialFiles, Username};

@@ -1,7 +1,8 @@
 //! Bodies with a detached signature of OpenPGP beside them.
 
+use crate::following::Following;
 use crate::gnupg::Gnupg;
-use crate::http_server::{Answer, Following, Server, ok, options, pod};
+use crate::http_server::{Answer, Server, ok, options, pod};
 use podstead::source::SignatureRequirement;
 use podstead::source::http::HttpOptions;
 use std::path::Path;

@@ -1,22 +1,18 @@
 //! A web server whose every byte a test decides, and a source that follows it.
 
 use crate::follower::DEADLINE;
+use crate::following::Followed;
 use podstead::pod::SourceId;
+use podstead::source::PodSource;
 use podstead::source::http::{HttpOptions, HttpSource};
 use podstead::source::http_client::HttpAccess;
 use podstead::sys::machine_key::MachineKey;
-use podstead::{
-    artifact::{Artifact, SourceReport, Wishes},
-    source::PodSource,
-};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 /// Answers to a request.
 #[derive(Clone, Debug)]
@@ -197,60 +193,8 @@ pub(crate) fn options(url: &str, state: &Path) -> HttpOptions {
     }
 }
 
-/// Reports of a source, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Following {
-    pub(crate) reports: mpsc::Receiver<(SourceId, SourceReport)>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Following {
-    pub(crate) fn start(options: HttpOptions) -> Self {
-        let (sender, reports) = mpsc::channel(1);
-        let source = Box::new(HttpSource::new(SourceId::new("web"), options));
-        Self { reports, task: tokio::spawn(source.run(sender, Wishes::none())) }
-    }
-
-    pub(crate) async fn next(&mut self) -> SourceReport {
-        let began = Instant::now();
-        let report = tokio::time::timeout(DEADLINE, self.reports.recv()).await;
-        report.unwrap_or_else(|_| panic!("no report in {:?}", began.elapsed())).unwrap().1
-    }
-
-    pub(crate) async fn artifact(&mut self) -> Artifact {
-        match self.next().await {
-            SourceReport::Artifact(artifact) => artifact,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// The body of the next artifact.
-    pub(crate) async fn body(&mut self) -> String {
-        let artifact = self.artifact().await;
-        String::from_utf8(artifact.files["body"].as_ref().unwrap().to_vec()).unwrap()
-    }
-
-    pub(crate) async fn failure(&mut self) -> String {
-        match self.next().await {
-            SourceReport::Failed(reason) => reason,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    pub(crate) async fn recovered(&mut self) {
-        let report = self.next().await;
-        assert!(matches!(report, SourceReport::Recovered), "{report:?}");
-    }
-
-    /// Nothing was reported although the server was asked again.
-    pub(crate) fn silent(&mut self) {
-        let report = self.reports.try_recv();
-        assert!(matches!(report, Err(mpsc::error::TryRecvError::Empty)), "{report:?}");
+impl Followed for HttpOptions {
+    fn source(self) -> impl PodSource {
+        HttpSource::new(SourceId::new("web"), self)
     }
 }

@@ -5,6 +5,7 @@ mod bundle;
 mod directory;
 mod directory_layers;
 mod follower;
+mod following;
 mod git;
 #[cfg(feature = "openpgp")]
 mod gnupg;

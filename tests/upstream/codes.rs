@@ -41,7 +41,7 @@ async fn refused(code: u16, retry_after: Option<u64>) -> Vec<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_one_code_the_server_answers_it_is_asked_seldom_and_settled_when_it_is_well() {
+async fn refusing_server_is_asked_seldom() {
     for code in [400, 401, 403, 404, 409, 410, 422, 429, 500, 502, 503, 504] {
         let windows = refused(code, None).await;
         // The Node and the watch every five to ten seconds, a pod that is refused every half a minute or more.
@@ -51,7 +51,7 @@ async fn whatever_one_code_the_server_answers_it_is_asked_seldom_and_settled_whe
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_when_it_wants_to_be_asked_again_is_not_asked_before() {
+async fn server_delay_before_retry_is_kept() {
     for code in [429, 503] {
         let windows = refused(code, Some(95)).await;
         // Node, watch, mirrors and events: each once in 95 s or more.

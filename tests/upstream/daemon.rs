@@ -47,7 +47,7 @@ pub(crate) fn wait_for_phase(server: &Server, phase: &str) -> Value {
 }
 
 #[test]
-fn a_real_pod_has_its_mirror_which_comes_back_and_goes_with_it_and_a_rotated_token_is_read() {
+fn real_pod_has_mirror_and_token_rotates() {
     let server = Server::new(NODE);
     let wire = Wire::start(server.clone());
     wire.known.lock().unwrap().token = Some("first".into());
@@ -83,7 +83,7 @@ fn a_real_pod_has_its_mirror_which_comes_back_and_goes_with_it_and_a_rotated_tok
 }
 
 #[test]
-fn a_server_that_is_not_there_or_knows_nobody_keeps_no_pod_from_running_and_a_new_certificate_is_presented() {
+fn absent_server_stops_no_pod() {
     let server = Server::new(NODE);
     let wire = Wire::start(server.clone());
     let (first, second) = (wire.client_pair(), wire.client_pair());
@@ -108,7 +108,7 @@ fn a_server_that_is_not_there_or_knows_nobody_keeps_no_pod_from_running_and_a_ne
 }
 
 #[test]
-fn without_a_cluster_in_the_configuration_there_is_no_thread_for_one_and_with_one_it_costs_less_than_5_mib() {
+fn unconfigured_cluster_costs_no_thread() {
     // Of TCP, as the kernel numbers them.
     let connections = |host: &TestHost| -> usize {
         let pid = host.daemon_pid();
@@ -158,7 +158,7 @@ fn pss_kib(host: &TestHost) -> u64 {
 }
 
 #[test]
-fn the_daemon_reaches_its_server_through_the_proxy_of_its_environment() {
+fn daemon_uses_proxy_of_its_environment() {
     let server = Server::new(NODE);
     let wire = Wire::start(server.clone());
     wire.known.lock().unwrap().token = Some("t".into());
@@ -181,7 +181,7 @@ fn condition(server: &Server, kind: &str) -> Option<(String, String, String)> {
 }
 
 #[test]
-fn a_host_without_a_network_for_its_pods_is_a_node_that_is_not_ready_until_there_is_one() {
+fn node_without_pod_network_is_not_ready() {
     let server = Server::new(NODE);
     let wire = Wire::start(server.clone());
     wire.known.lock().unwrap().token = Some("t".into());
@@ -208,7 +208,7 @@ fn a_host_without_a_network_for_its_pods_is_a_node_that_is_not_ready_until_there
 }
 
 #[test]
-fn doctor_and_the_support_bundle_tell_of_the_cluster_without_its_secrets() {
+fn doctor_and_bundle_hide_cluster_secrets() {
     let server = Server::new(NODE);
     let wire = Wire::start(server.clone());
     wire.known.lock().unwrap().token = Some("hunter2".into());

@@ -80,7 +80,7 @@ async fn storm(seed: u64, steps: u32) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_day_of_faults_the_mirrors_equal_the_pods() {
+async fn after_day_of_faults_mirrors_equal_pods() {
     for seed in 1..=12 {
         storm(seed, 500).await;
     }

@@ -28,7 +28,7 @@ fn peak_kib(host: &TestHost) -> u64 {
 }
 
 #[test]
-fn a_server_whose_answers_have_no_end_costs_no_more_memory_than_one_long_answer_and_touches_no_container() {
+fn endless_answers_cost_bounded_memory() {
     let server = Server::new(NODE);
     let wire = Wire::start(server.clone());
     wire.known.lock().unwrap().token = Some("t".into());
@@ -135,14 +135,14 @@ async fn churn() {
 }
 
 #[test]
-fn hours_without_a_server_cost_no_memory_however_many_pods_and_events_come_and_go() {
+fn absent_server_costs_no_memory() {
     if std::env::var_os(MEASURED).is_some() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(churn());
         return;
     }
     // A process of its own: what other tests hold does not count.
-    let name = "memory::hours_without_a_server_cost_no_memory_however_many_pods_and_events_come_and_go";
+    let name = "memory::absent_server_costs_no_memory";
     let out = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .env(MEASURED, "1")

@@ -153,7 +153,7 @@ pub(crate) fn comes_and_goes(host: TestHost, node: impl Fn() -> Option<Value>) {
 }
 
 #[test]
-fn too_little_memory_disk_or_process_ids_is_said_of_the_node_while_it_lasts() {
+fn node_reports_pressure_while_it_lasts() {
     let server = Server::new(NODE);
     let wire = Wire::start(server.clone());
     wire.known.lock().unwrap().token = Some("t".into());

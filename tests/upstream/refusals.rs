@@ -16,7 +16,7 @@ fn cluster() -> (Server, Unreliable) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_label_that_a_node_may_not_set_is_told_and_keeps_neither_the_node_nor_its_other_labels_away() {
+async fn forbidden_label_stops_no_other_label() {
     let (server, transport) = cluster();
     let mut host = Host::new(&transport, "a").with_labels(&[("node-role.kubernetes.io/edge", "yes"), ("site", "berlin")]);
     host.set_content("default/web");
@@ -42,7 +42,7 @@ async fn a_label_that_a_node_may_not_set_is_told_and_keeps_neither_the_node_nor_
 }
 
 #[tokio::test(start_paused = true)]
-async fn labels_of_the_host_that_change_are_the_nodes_without_a_restart() {
+async fn changed_host_labels_reach_the_node() {
     let (server, transport) = cluster();
     let mut host = Host::new(&transport, "a").with_labels(&[("site", "berlin")]);
     host.start();
@@ -59,7 +59,7 @@ async fn labels_of_the_host_that_change_are_the_nodes_without_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_that_a_server_has_not_yet_are_stored_without_empty_items() {
+async fn absent_lists_are_stored_without_empty_items() {
     let (server, transport) = cluster();
     server.store().put("nodes", json!({"metadata": {"name": NODE}}));
     let mut host = Host::new(&transport, "a");
@@ -82,7 +82,7 @@ async fn lists_that_a_server_has_not_yet_are_stored_without_empty_items() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_too_old_for_a_field_is_not_sent_it_again_and_again() {
+async fn unknown_field_is_not_sent_again() {
     let (server, transport) = cluster();
     server.store().unknown.insert("podIPs".into());
     let mut host = Host::new(&transport, "a");
@@ -101,7 +101,7 @@ async fn a_server_that_is_too_old_for_a_field_is_not_sent_it_again_and_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_too_old_for_a_probe_gets_the_mirror_without_it() {
+async fn old_server_gets_mirror_without_probe() {
     let (server, transport) = cluster();
     server.store().is_old = true;
     let mut host = Host::new(&transport, "a");
@@ -121,7 +121,7 @@ async fn a_server_that_is_too_old_for_a_probe_gets_the_mirror_without_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mirror_that_an_admission_plugin_does_not_know_yet_is_deleted_all_the_same() {
+async fn mirror_unknown_to_plugin_is_deleted() {
     let (server, transport) = cluster();
     let mut host = Host::new(&transport, "a");
     host.set_content("default/web");

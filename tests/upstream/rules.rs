@@ -32,7 +32,7 @@ fn uid(server: &Server, name: &str) -> Option<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e1_e2_the_node_is_registered_and_every_pod_has_its_mirror_with_its_status() {
+async fn e1_e2_node_and_mirrors_are_registered() {
     let (server, transport) = cluster();
     let mut host = host_with(&transport, &server, &["default/web", "default/db"]).await;
     let node = server.store().get("nodes", "", NODE).unwrap();
@@ -51,7 +51,7 @@ async fn e1_e2_the_node_is_registered_and_every_pod_has_its_mirror_with_its_stat
 }
 
 #[tokio::test(start_paused = true)]
-async fn e1_an_edit_makes_the_mirror_anew_and_a_removed_pod_takes_it_along() {
+async fn e1_mirror_follows_edit_and_removal() {
     let (server, transport) = cluster();
     let mut host = host_with(&transport, &server, &["default/web"]).await;
     let before = uid(&server, "web");
@@ -63,7 +63,7 @@ async fn e1_an_edit_makes_the_mirror_anew_and_a_removed_pod_takes_it_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn e4_a_mirror_that_somebody_deletes_is_back_at_once_however_it_was_deleted() {
+async fn e4_deleted_mirror_is_back_at_once() {
     let (server, transport) = cluster();
     let host = host_with(&transport, &server, &["default/web"]).await;
     let first = uid(&server, "web");
@@ -77,7 +77,7 @@ async fn e4_a_mirror_that_somebody_deletes_is_back_at_once_however_it_was_delete
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_who_deletes_a_mirror_again_and_again_is_answered_slower_and_slower() {
+async fn repeated_mirror_deletions_are_answered_slower() {
     let (server, transport) = cluster();
     let _host = host_with(&transport, &server, &["default/web"]).await;
     let begin = tokio::time::Instant::now();
@@ -92,7 +92,7 @@ async fn somebody_who_deletes_a_mirror_again_and_again_is_answered_slower_and_sl
 }
 
 #[tokio::test(start_paused = true)]
-async fn e6_orphans_and_missing_mirrors_are_settled_within_seconds_of_the_servers_return() {
+async fn e6_orphans_are_settled_at_servers_return() {
     let (server, transport) = cluster();
     let mut host = host_with(&transport, &server, &["default/web", "default/old"]).await;
     transport.set(Weather::Down);
@@ -177,7 +177,7 @@ async fn absent_pod_is_no_refusal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_orphan_stays_until_all_sources_were_heard() {
+async fn orphan_stays_until_all_sources_were_heard() {
     let (server, transport) = cluster();
     let mut host = Host::new(&transport, "a");
     host.ready.send_replace(false);
@@ -196,7 +196,7 @@ async fn an_orphan_stays_until_all_sources_were_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_of_a_namespace_that_is_not_there_is_told_and_follows_when_it_is() {
+async fn pod_of_absent_namespace_follows_later() {
     let (server, transport) = cluster();
     let mut host = host_with(&transport, &server, &["default/web"]).await;
     host.set_content("shop/cart");
@@ -215,7 +215,7 @@ async fn a_pod_of_a_namespace_that_is_not_there_is_told_and_follows_when_it_is()
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_right_to_create_a_node_one_that_is_made_for_it_is_joined() {
+async fn given_node_is_joined_without_create_right() {
     let (server, transport) = cluster();
     server.store().forbidden.insert("nodes".into());
     let mut host = Host::new(&transport, "a");
@@ -244,7 +244,7 @@ async fn without_the_right_to_create_a_node_one_that_is_made_for_it_is_joined() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_may_not_be_registered_is_waited_for() {
+async fn node_without_right_is_waited_for() {
     let (server, transport) = cluster();
     let mut host = Host::new(&transport, "a").without_registration();
     host.set_content("default/web");
@@ -256,7 +256,7 @@ async fn a_node_that_may_not_be_registered_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_is_deleted_is_registered_again_and_mirrors_get_the_new_owner() {
+async fn deleted_node_is_registered_again() {
     let (server, transport) = cluster();
     let host = host_with(&transport, &server, &["default/web"]).await;
     let first = server.store().remove("nodes", "", NODE).unwrap();
@@ -271,7 +271,7 @@ async fn a_node_that_is_deleted_is_registered_again_and_mirrors_get_the_new_owne
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ready_condition_that_the_cluster_took_away_is_given_back() {
+async fn lost_ready_condition_is_given_back() {
     let (server, transport) = cluster();
     let mut host = host_with(&transport, &server, &["default/web"]).await;
     host.set_status("default/web", "Running");
@@ -286,7 +286,7 @@ async fn a_ready_condition_that_the_cluster_took_away_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_agents_with_one_name_one_speaks_and_the_other_takes_over_when_it_ends() {
+async fn one_of_two_equal_agents_speaks() {
     let (server, transport) = cluster();
     let mut first = host_with(&transport, &server, &["default/web"]).await;
     let mut second = Host::new(&transport, "b");
@@ -307,7 +307,7 @@ async fn of_two_agents_with_one_name_one_speaks_and_the_other_takes_over_when_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kubelet_that_renews_the_lease_is_noticed_although_it_keeps_every_word_of_it() {
+async fn kubelet_renewing_the_lease_is_noticed() {
     let (server, transport) = cluster();
     let mut host = host_with(&transport, &server, &["default/web"]).await;
     for second in 0..30 {
@@ -329,7 +329,7 @@ async fn a_kubelet_that_renews_the_lease_is_noticed_although_it_keeps_every_word
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_is_years_behind_changes_nothing() {
+async fn clock_that_is_years_behind_changes_nothing() {
     fn years_ago() -> jiff::Timestamp {
         jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * 3650)
     }
@@ -351,7 +351,7 @@ async fn a_clock_that_is_years_behind_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_are_posted_once_counted_up_and_no_faster_than_allowed() {
+async fn events_are_counted_and_rate_limited() {
     let (server, transport) = cluster();
     let host = host_with(&transport, &server, &["default/web"]).await;
     let subject = |name: &str| Subject::Pod {
@@ -378,7 +378,7 @@ async fn events_are_posted_once_counted_up_and_no_faster_than_allowed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_events_that_wait_for_a_server_the_latest_are_posted() {
+async fn latest_waiting_events_are_posted() {
     let (server, transport) = cluster();
     let host = host_with(&transport, &server, &["default/web"]).await;
     transport.set(Weather::Down);
@@ -407,7 +407,7 @@ async fn of_events_that_wait_for_a_server_the_latest_are_posted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_change_costs_one_request_however_many_pods_there_are() {
+async fn one_change_costs_one_request() {
     let (server, transport) = cluster();
     let names: Vec<String> = (0..120).map(|number| format!("default/pod-{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

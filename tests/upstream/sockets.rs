@@ -89,7 +89,7 @@ fn calls(site: &Site) -> usize {
 }
 
 #[tokio::test]
-async fn an_exec_plugin_is_asked_once_and_again_when_the_server_does_not_know_its_token_any_more() {
+async fn exec_plugin_is_asked_after_unknown_token() {
     let site = Site::new();
     let client = site.client(&format!("127.0.0.1:{}", site.wire.port), &json!({}), &plugin(&site));
     site.wire.known.lock().unwrap().token = Some("first".into());
@@ -107,7 +107,7 @@ async fn an_exec_plugin_is_asked_once_and_again_when_the_server_does_not_know_it
 }
 
 #[tokio::test]
-async fn what_an_exec_plugin_gives_is_asked_for_anew_before_it_expires_and_may_be_a_certificate() {
+async fn expiring_exec_credential_is_renewed_early() {
     let site = Site::new();
     let client = site.client(&format!("127.0.0.1:{}", site.wire.port), &json!({}), &plugin(&site));
     let pair = site.wire.client_pair();
@@ -125,7 +125,7 @@ async fn what_an_exec_plugin_gives_is_asked_for_anew_before_it_expires_and_may_b
 }
 
 #[tokio::test]
-async fn certificate_key_and_authority_may_lie_in_the_kubeconfig_itself() {
+async fn kubeconfig_may_embed_its_certificates() {
     let site = Site::new();
     let pair = site.wire.client_pair();
     site.wire.known.lock().unwrap().certificate = Some(pair.der.clone());
@@ -148,7 +148,7 @@ async fn certificate_key_and_authority_may_lie_in_the_kubeconfig_itself() {
 }
 
 #[tokio::test]
-async fn an_authority_that_is_replaced_is_read_again() {
+async fn authority_that_is_replaced_is_read_again() {
     let site = Site::new();
     let client = site.known_client(site.wire.port);
     assert_eq!(node(&client).await.unwrap(), NODE);
@@ -160,7 +160,7 @@ async fn an_authority_that_is_replaced_is_read_again() {
 }
 
 #[tokio::test]
-async fn refusals_are_understood_whatever_stands_in_front_of_the_server() {
+async fn refusals_of_any_gateway_are_understood() {
     let site = Site::new();
     let client = site.known_client(site.wire.port);
     let status = r#"{"kind": "Status", "message": "not now", "reason": "TooManyRequests", "details": {"retryAfterSeconds": 3}}"#;
@@ -194,7 +194,7 @@ async fn refusals_are_understood_whatever_stands_in_front_of_the_server() {
 }
 
 #[tokio::test]
-async fn a_proxy_leads_to_a_server_whose_name_only_the_proxy_knows() {
+async fn proxy_resolves_the_name_of_server() {
     let site = Site::new();
     let proxy = Relay::start(site.wire.port, true);
     site.wire.known.lock().unwrap().token = Some("t".into());
@@ -208,7 +208,7 @@ async fn a_proxy_leads_to_a_server_whose_name_only_the_proxy_knows() {
 }
 
 #[tokio::test]
-async fn a_slow_connection_is_waited_for_and_a_stuck_one_is_given_up() {
+async fn slow_connection_waits_and_stuck_one_ends() {
     let site = Site::new();
     let relay = Relay::start(site.wire.port, false);
     let client = site.known_client(relay.port);
@@ -236,7 +236,7 @@ async fn a_slow_connection_is_waited_for_and_a_stuck_one_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_cut_in_any_place_is_an_error_and_the_next_one_works() {
+async fn cut_connection_is_followed_by_another() {
     let site = Site::new();
     let relay = Relay::start(site.wire.port, false);
     // In the handshake, in the head of the answer, in its body, between two answers.
@@ -253,7 +253,7 @@ async fn a_connection_that_is_cut_in_any_place_is_an_error_and_the_next_one_work
 }
 
 #[tokio::test]
-async fn a_watch_that_is_cut_goes_on_where_it_was() {
+async fn cut_watch_goes_on_from_its_version() {
     let site = Site::new();
     let relay = Relay::start(site.wire.port, false);
     let client = site.known_client(relay.port);
@@ -274,7 +274,7 @@ async fn a_watch_that_is_cut_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn over_connections_that_are_cut_again_and_again_the_mirrors_equal_the_pods_at_the_end() {
+async fn many_cuts_end_with_equal_mirrors() {
     let site = Site::new();
     let relay = Relay::start(site.wire.port, false);
     let unused = Unreliable::new(site.server.clone(), 1);

@@ -164,6 +164,6 @@ fn sentence(text: &str) -> String {
 }
 
 #[test]
-fn the_page_of_commands_is_made_from_the_command_line() {
+fn page_of_commands_follows_command_line() {
     compare("reference/cli.md", &page());
 }

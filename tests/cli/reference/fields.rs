@@ -215,12 +215,12 @@ fn sections_anchor(shapes: &BTreeMap<String, Shape>, name: &str) -> String {
 }
 
 #[test]
-fn the_page_of_fields_is_made_from_the_structures() {
+fn page_of_fields_is_made_from_structures() {
     compare("reference/config-fields.md", &page(&all_shapes()));
 }
 
 #[test]
-fn every_field_says_what_it_means_and_every_reference_has_its_field() {
+fn every_field_has_meaning_and_reference() {
     let shapes = all_shapes();
     let mut paths = BTreeSet::new();
     for section in sections(&shapes) {
@@ -237,7 +237,7 @@ fn every_field_says_what_it_means_and_every_reference_has_its_field() {
 
 /// The page could name what serde does not know.
 #[test]
-fn the_fields_are_those_that_the_daemon_knows() {
+fn fields_are_those_that_daemon_knows() {
     let shapes = all_shapes();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("config.yaml");

@@ -33,6 +33,6 @@ fn cell(text: &str) -> String {
 }
 
 #[test]
-fn a_cell_is_one_line_without_markup_of_its_own() {
+fn cell_is_one_line_without_markup() {
     assert_eq!(cell("a <b>\n * c | `d|<e>` [f]"), "a \\<b\\> \\* c \\| `d\\|<e>` \\[f\\]");
 }

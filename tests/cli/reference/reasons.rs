@@ -366,12 +366,12 @@ fn reasons_of_workloads() -> BTreeSet<String> {
 }
 
 #[test]
-fn the_page_of_reasons_is_made_from_them() {
+fn page_of_reasons_is_made_from_them() {
     compare("reference/reasons.md", &page());
 }
 
 #[test]
-fn every_event_that_is_recorded_is_in_the_table_and_no_other() {
+fn table_of_reasons_matches_recorded_events() {
     let statuses = reasons_of_statuses();
     let mut recorded = BTreeSet::new();
     for source in sources().iter().filter(|source| RECORDING.iter().any(|idiom| source.contains(idiom))) {

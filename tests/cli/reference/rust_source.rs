@@ -97,7 +97,7 @@ fn camel(name: &str) -> String {
 }
 
 #[test]
-fn a_structure_is_read_as_serde_reads_it() {
+fn structure_is_read_as_serde_reads_it() {
     let source = "/// Doc.\n#[derive(Deserialize)]\n#[serde(rename_all = \"camelCase\")]\npub struct A {\n    /// One\n    /// two.\n    #[serde(default, rename = \"type\")]\n    pub kind: Option<K>,\n    pub max_size: u8,\n}\n\
                   #[derive(Deserialize)]\n#[serde(rename_all = \"lowercase\")]\npub enum K {\n    /// X.\n    Xy,\n    Z,\n}\n\
                   #[derive(Deserialize)]\n#[serde(untagged)]\npub enum E {\n    One(String),\n}\npub struct Other {\n    x: u8,\n}\n";

@@ -11,7 +11,7 @@ const BUSYBOX: &str = "localhost/busybox:1";
 
 /// A fork bomb: bounded by `podPidsLimit`, and no other pod, nor the daemon, notices.
 #[test]
-fn fork_bomb_ends_at_the_limit_of_its_pod() {
+fn fork_bomb_ends_at_limit_of_pod() {
     let host = TestHost::start_with("podPidsLimit: 50\n");
     host.write_manifest("other.yaml", &pod("other", BUSYBOX, &[], &[Container::new("main", FOREVER, &[])]));
     host.wait_running("other");
@@ -53,7 +53,7 @@ fn flood_of_output_takes_bounded_space() {
 
 /// One line without an end, and bytes that are no text: memory of the shim stays small, and what is shown does not steer a terminal.
 #[test]
-fn line_without_end_takes_no_memory_of_the_shim() {
+fn endless_line_takes_no_shim_memory() {
     let host = TestHost::start();
     let endless = "head -c 40000000 /dev/zero | tr '\\0' '\\033'; echo; echo said; exec sleep 1000000";
     host.write_manifest("web.yaml", &pod("web", BUSYBOX, &[], &[Container::new("main", endless, &[])]));
@@ -83,7 +83,7 @@ fn huge_termination_message_is_cut() {
 
 /// The place of the termination message is a link to a file of the host, a FIFO, or a device in the image.
 #[test]
-fn termination_message_is_not_written_or_read_through_image() {
+fn termination_message_does_not_pass_image_links() {
     let host = TestHost::start();
     let victim = Victim::new(&host);
     import(&host, &[], |layer| {

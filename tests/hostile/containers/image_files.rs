@@ -31,7 +31,7 @@ fn assert_host_files_are_the_pods(host: &TestHost, victim: &Victim, fill: impl F
 
 /// CVE-2024-5154: `/etc/hosts`, `/etc/hostname`, `/etc/resolv.conf` and `/dev/termination-log` of the image are links to files of the host.
 #[test]
-fn files_of_pod_are_not_written_through_links() {
+fn pod_files_are_not_written_through_links() {
     let host = TestHost::start();
     let victim = Victim::new(&host);
     assert_host_files_are_the_pods(&host, &victim, |layer| {
@@ -46,7 +46,7 @@ fn files_of_pod_are_not_written_through_links() {
 
 /// CVE-2024-5154 by the directory: `/etc` of the image is a link to a directory of the host, and the path is in the image, too.
 #[test]
-fn files_of_pod_are_not_written_through_linked_directory() {
+fn pod_files_pass_no_linked_directory() {
     let host = TestHost::start();
     let victim = Victim::new(&host);
     assert_host_files_are_the_pods(&host, &victim, |layer| {
@@ -117,7 +117,7 @@ fn digests_of_manifest_cannot_be_paths() {
 /// CVE-2023-25173: groups of the image's user. The primary group is among the supplementary ones, so that a program with another group does not lose
 /// what is denied to it, and `Strict` keeps those of the image out.
 #[test]
-fn groups_are_those_of_pod_and_primary_one() {
+fn groups_are_those_of_pod_and_user() {
     let host = TestHost::start();
     import(&host, &["--user", "alice"], |layer| {
         fs::create_dir(layer.join("etc")).unwrap();
@@ -143,7 +143,7 @@ fn groups_are_those_of_pod_and_primary_one() {
 
 /// `/etc/passwd` and `/etc/group` of the image that are no files: reading them blocks, acts on a device, or reads the host's.
 #[test]
-fn users_of_image_are_read_from_files_alone() {
+fn users_are_read_from_files_alone() {
     let host = TestHost::start();
     let victim = Victim::new(&host);
     fs::write(&victim.path, "alice:x:0:0::/:/bin/sh\n").unwrap();

@@ -52,7 +52,7 @@ fn cgroups_are_not_writable() {
 
 /// Files of `/proc` and `/sys` that act on the whole host: a program for core dumps, SysRq, modules' loader, power states, firmware.
 #[test]
-fn kernel_settings_of_the_host_cannot_be_written() {
+fn kernel_settings_of_host_cannot_be_written() {
     const SETTINGS: [&str; 6] = [
         "/proc/sys/kernel/core_pattern",
         "/proc/sys/kernel/modprobe",
@@ -98,7 +98,7 @@ fn devices_of_the_host_cannot_be_opened() {
 
 /// The memory, environment and files of the host's processes, through `/proc` or ptrace, in a pod that may trace and in one that sees all processes.
 #[test]
-fn processes_of_the_host_cannot_be_looked_into() {
+fn processes_of_host_cannot_be_looked_into() {
     let alone = plain(&[], &["securityContext: {capabilities: {add: [SYS_PTRACE]}}"]);
     let own: Vec<String> = sh(&alone, "web", "cat /proc/[0-9]*/comm").lines().map(str::to_owned).collect();
     assert!(own.iter().all(|name| ["sleep", "sh", "cat"].contains(&name.as_str())), "processes beyond its own: {own:?}");
@@ -182,7 +182,7 @@ fn keyrings_and_risky_system_calls_are_refused() {
 
 /// Abstract unix sockets belong to a network namespace: a pod without `hostNetwork` reaches none of the host's.
 #[test]
-fn abstract_sockets_of_the_host_are_out_of_reach() {
+fn abstract_sockets_of_host_are_unreachable() {
     let name = format!("podstead-hostile-{}", std::process::id());
     let _listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
     assert!(fs::read_to_string("/proc/net/unix").unwrap().contains(&name), "it listens");

@@ -153,7 +153,7 @@ fn assert_masked(host: &TestHost) {
 
 /// CVE-2025-31133: what is bound over masked paths is `/dev/null`, which the image replaced with a link.
 #[test]
-fn masked_paths_are_masked_over_links_of_image() {
+fn masked_paths_hide_links_of_image() {
     let before = fs::read_to_string(CORE_PATTERN).unwrap();
     let host = TestHost::start();
     import(&host, &[], |layer| {
@@ -187,7 +187,7 @@ fn runs(host: &TestHost) -> bool {
 
 /// CVE-2025-31133 by a volume at `/dev`, which another container of the pod fills.
 #[test]
-fn masked_paths_are_masked_over_links_of_volume() {
+fn masked_paths_hide_links_of_volume() {
     let before = fs::read_to_string(CORE_PATTERN).unwrap();
     let host = TestHost::start();
     let script = format!("ln -s {CORE_PATTERN} /planted/null; ln -s /proc /planted/pts; ln -s /proc /planted/shm");
@@ -203,7 +203,7 @@ fn masked_paths_are_masked_over_links_of_volume() {
 
 /// CVE-2025-52565: the terminal is bound over `/dev/console`, which is a link of the image, from `/dev/pts/N`, which may be one.
 #[test]
-fn terminal_is_not_bound_over_links_of_image() {
+fn terminal_is_not_bound_over_image_links() {
     let before = fs::read_to_string(CORE_PATTERN).unwrap();
     let host = TestHost::start();
     let victim = Victim::new(&host);
@@ -222,7 +222,7 @@ fn terminal_is_not_bound_over_links_of_image() {
 
 /// CVE-2025-52565 by a volume at `/dev`.
 #[test]
-fn terminal_is_not_bound_over_links_of_volume() {
+fn terminal_is_not_bound_over_volume_links() {
     let before = fs::read_to_string(CORE_PATTERN).unwrap();
     let host = TestHost::start();
     let script = format!("ln -s {CORE_PATTERN} /planted/console; mkdir /planted/pts; ln -s {CORE_PATTERN} /planted/pts/0");
@@ -236,7 +236,7 @@ fn terminal_is_not_bound_over_links_of_volume() {
 
 /// CVE-2025-52881: what the runtime writes to `/proc` (AppArmor's label, sysctls, oom_score_adj) is redirected by a volume that lies there.
 #[test]
-fn writes_of_runtime_to_proc_are_not_redirected() {
+fn runtime_writes_to_proc_stay_there() {
     let before = fs::read_to_string(CORE_PATTERN).unwrap();
     let host = TestHost::start();
     let plant = format!(

@@ -51,7 +51,7 @@ impl Drop for Ceiling {
 /// The unit's MemoryMax and TasksMax: a shim leaves the daemon's cgroup before it starts anything, so that no pod is bounded or killed
 /// with it.
 #[test]
-fn pods_are_not_below_the_ceiling_of_the_daemon() {
+fn pods_are_not_below_ceiling_of_daemon() {
     let name = format!("podstead-ceiling-{}", std::process::id());
     let ceiling = Ceiling::new(&name);
     let mut host = TestHost::prepare("");

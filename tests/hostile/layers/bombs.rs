@@ -13,7 +13,7 @@ fn deep_and_implicit(count: usize) -> Layer {
 }
 
 #[test]
-fn implicit_directories_end_at_their_limit_whichever_way_they_come() {
+fn implicit_directories_end_at_their_limit() {
     let registry = Registry::of(Image::of(&[deep_and_implicit(400)]));
     let victim = Victim::with(&format!("registries: [{{host: '{}', http: true}}]\n", registry.host()));
     let layer = deep_and_implicit(400);
@@ -36,7 +36,7 @@ fn implicit_directories_end_at_their_limit_whichever_way_they_come() {
 }
 
 #[test]
-fn paths_kept_in_memory_end_at_their_limit() {
+fn paths_in_memory_end_at_limit() {
     // 40 MB of paths, which repeat themselves.
     let below = format!("{}/", "p".repeat(250)).repeat(15);
     let entries: Vec<Vec<u8>> = (0..11_000).map(|index| with_path(&format!("{below}{index}"), &directory("d"))).collect();
@@ -45,7 +45,7 @@ fn paths_kept_in_memory_end_at_their_limit() {
 }
 
 #[test]
-fn zeros_end_at_the_ratio_whatever_compressed_them() {
+fn zeros_end_at_ratio_whatever_compressed_them() {
     let victim = Victim::new();
     let zeros = vec![0; 16 << 20];
     let header = Header { path: "zeros", size: 3 << 30, ..Header::default() }.bytes();
@@ -71,7 +71,7 @@ fn zeros_end_at_the_ratio_whatever_compressed_them() {
 }
 
 #[test]
-fn content_behind_the_end_of_an_archive_is_refused() {
+fn content_behind_end_of_archive_is_refused() {
     let victim = Victim::new();
     let archive = tar(&[file("f", b"content")]);
     let zeros = [archive.clone(), vec![0; 200 << 20]].concat();
@@ -86,7 +86,7 @@ fn content_behind_the_end_of_an_archive_is_refused() {
 }
 
 #[test]
-fn a_stream_of_empty_members_or_frames_takes_no_memory() {
+fn empty_members_or_frames_take_no_memory() {
     let victim = Victim::new();
     let archive = tar(&[file("f", b"content")]);
     let diff_id = podstead::container::digest::Digest::of(&archive);
@@ -98,7 +98,7 @@ fn a_stream_of_empty_members_or_frames_takes_no_memory() {
 }
 
 #[test]
-fn a_zstd_window_beyond_the_limit_is_refused() {
+fn zstd_window_beyond_limit_is_refused() {
     let victim = Victim::new();
     // RFC 8878, 3.1.1.1: no content size, no checksum; a window of 2^31, 2^27 bytes; one raw block of one byte.
     for descriptor in [21 << 3, 17 << 3] {
@@ -137,7 +137,7 @@ fn extended_attributes_end_at_their_limits() {
 }
 
 #[test]
-fn a_file_of_holes_beyond_the_limit_is_refused() {
+fn file_of_holes_beyond_limit_is_refused() {
     let sparse = |size: &str| {
         let records: [(&str, &[u8]); 4] = [
             ("GNU.sparse.major", b"1"),
@@ -157,7 +157,7 @@ fn a_file_of_holes_beyond_the_limit_is_refused() {
 }
 
 #[test]
-fn a_file_that_claims_more_than_an_image_may_have_is_refused_at_once() {
+fn file_claiming_too_much_is_refused() {
     let victim = Victim::with("images: {limits: {unpackedSize: 1Gi}}\n");
     let header = Header { kind: FILE, path: "claim", size: 7 << 30, ..Header::default() }.bytes();
     let reason = victim.refuses(&[Layer::raw(gzip(&header))]);
@@ -166,7 +166,7 @@ fn a_file_that_claims_more_than_an_image_may_have_is_refused_at_once() {
 }
 
 #[test]
-fn entries_of_an_archive_are_bounded_though_they_are_no_layers() {
+fn archive_entries_are_bounded_outside_of_layers() {
     let victim = Victim::with("images: {limits: {entries: 1000}}\n");
     let archive = victim.host().path("links.tar.gz");
     let header = |index: usize| Header { kind: DIRECTORY, path: &format!("d{index}"), ..Header::default() }.bytes();

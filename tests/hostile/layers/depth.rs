@@ -19,7 +19,7 @@ fn nest(directory: &Path) {
 }
 
 #[test]
-fn a_daemon_starts_with_a_deep_tree_in_staging() {
+fn daemon_starts_with_deep_tree_in_staging() {
     let mut host = TestHost::prepare("");
     let layer = host.path("state/images/staging/0/fs");
     fs::create_dir_all(&layer).unwrap();
@@ -30,7 +30,7 @@ fn a_daemon_starts_with_a_deep_tree_in_staging() {
 }
 
 #[test]
-fn deep_trees_of_a_pod_are_counted_and_removed() {
+fn deep_trees_of_pod_are_removed() {
     let host = TestHost::start();
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: deep}\nspec:\n  terminationGracePeriodSeconds: 0\n  containers:\n  \
                - {name: c, image: localhost/busybox:1, command: [sleep, '1000'], resources: {limits: {ephemeral-storage: 1Gi}}, \

@@ -29,7 +29,7 @@ fn absolute_names_land_in_the_image() {
 }
 
 #[test]
-fn a_symlink_leads_no_entry_out_of_the_image() {
+fn symlink_leads_no_entry_out_of_image() {
     let store = Store::new();
     let outside = store.outside();
     for target in [outside.as_str(), "../../../../../outside", "/proc/self/root/tmp", "/proc/self/cwd"] {
@@ -47,7 +47,7 @@ fn a_symlink_leads_no_entry_out_of_the_image() {
 }
 
 #[test]
-fn a_hard_link_names_nothing_outside_of_its_layer() {
+fn hard_link_names_nothing_outside_its_layer() {
     let store = Store::new();
     let target = format!("{}/bystander", store.outside());
     for hostile in [target.as_str(), "/etc/passwd", "proc/self/exe"] {
@@ -61,7 +61,7 @@ fn a_hard_link_names_nothing_outside_of_its_layer() {
 }
 
 #[test]
-fn a_link_of_a_lower_layer_leads_no_upper_layer_out() {
+fn lower_link_leads_no_upper_layer_out() {
     let store = Store::new();
     let lower = || Layer::of(&[link(SYMLINK, "out", &store.outside())]);
     let reason = store.refused(&[lower(), Layer::of(&[link(HARD_LINK, "l", "out/bystander")])]);
@@ -88,7 +88,7 @@ fn whiteouts_lead_nowhere() {
 }
 
 #[test]
-fn an_opaque_root_hides_the_layers_below_and_nothing_else() {
+fn opaque_root_hides_only_lower_layers() {
     let store = Store::new();
     let lower = Layer::of(&[file("secret", b"lower")]);
     let upper = Layer::of(&[file(".wh..wh..opq", b""), file("kept", b"upper")]);
@@ -100,7 +100,7 @@ fn an_opaque_root_hides_the_layers_below_and_nothing_else() {
 }
 
 #[test]
-fn setuid_files_of_images_are_out_of_reach_of_users() {
+fn setuid_files_are_unreachable_for_users() {
     let store = Store::new();
     let header = Header { path: "root-shell", mode: 0o6755, ..Header::default() }.bytes();
     let layers = store.import(&[Layer::of(&[header])]).unwrap();

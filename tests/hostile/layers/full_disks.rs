@@ -48,7 +48,7 @@ impl Bench {
 }
 
 #[test]
-fn an_image_larger_than_the_disk_is_refused_before_it_is_fetched() {
+fn image_larger_than_disk_is_refused() {
     let layer = || Layer::of(&[file("f", &noise(40 << 20))]);
     let registry = Registry::of(Image::of(&[layer()]));
     let reserve = Reserve { storage_percent: 0, storage_at_least: 30 * MIB, inodes_percent: 0 };
@@ -94,7 +94,7 @@ fn unpacking_ends_at_the_reserve_of_inodes() {
 }
 
 #[test]
-fn a_disk_that_fills_up_without_a_reserve_leaves_nothing_behind() {
+fn filling_disk_without_reserve_leaves_nothing() {
     let block = [noise(4000), vec![0; 252_000]].concat();
     let files: Vec<Vec<u8>> = (0..300).map(|index| file(&format!("f{index}"), &block)).collect();
     let reserve = Reserve { storage_percent: 0, storage_at_least: 0, inodes_percent: 0 };

@@ -161,7 +161,7 @@ fn lies_of_a_job_are_not_believed() {
 }
 
 #[test]
-fn claimed_layer_is_not_used_for_another_image() {
+fn claimed_layer_serves_no_other_image() {
     let archive = tar(&[file("base", b"genuine")]);
     let genuine = || Layer { bytes: archive.clone(), diff_id: Digest::of(&archive) };
     let claims = || Layer { bytes: attack(&format!("claim {}", genuine().diff_id)).bytes, diff_id: genuine().diff_id };
@@ -183,7 +183,7 @@ fn claimed_layer_is_not_used_for_another_image() {
 }
 
 #[test]
-fn compressed_layers_of_docker_archives_are_named_by_their_bytes() {
+fn compressed_docker_layers_are_named_by_bytes() {
     let archive = tar(&[file("base", b"genuine")]);
     let diff_id = Digest::of(&archive);
     let store = Store::new();
@@ -201,7 +201,7 @@ fn compressed_layers_of_docker_archives_are_named_by_their_bytes() {
 }
 
 #[test]
-fn pulls_are_whole_or_nothing_while_their_jobs_are_killed() {
+fn pulls_with_killed_jobs_are_atomic() {
     let slice = Slice::new("kills");
     let layer = |name: &str| Layer::of(&[file(name, &noise(3 << 20))]);
     let registry = Registry::of(Image::of(&[layer("a"), layer("b"), layer("c")]));

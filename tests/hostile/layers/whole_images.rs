@@ -28,7 +28,7 @@ fn layers_count_together_in_archives_and_pulls() {
 }
 
 #[test]
-fn layers_that_are_present_count_with_those_to_come() {
+fn present_layers_count_with_new_ones() {
     let limits = Limits { entries: 1000, ..Limits::default() };
     let image = Image::of(&[layer_of_files(0, 600), layer_of_files(1, 600)]);
     let registry = Registry::of(image);
@@ -42,7 +42,7 @@ fn layers_that_are_present_count_with_those_to_come() {
 }
 
 #[test]
-fn a_layer_that_comes_many_times_counts_each_time() {
+fn repeated_layer_counts_each_time() {
     let limits = Limits { unpacked_bytes: 1 << 20, ..Limits::default() };
     let content = super::archive::noise(100_000);
     let layers: Vec<Layer> = (0..20).map(|_| Layer::of(&[file("f", &content)])).collect();
@@ -54,7 +54,7 @@ fn a_layer_that_comes_many_times_counts_each_time() {
 }
 
 #[test]
-fn an_image_is_refused_by_its_manifest_before_a_layer_is_fetched() {
+fn manifest_refuses_image_before_any_layer() {
     let limits = Limits { compressed_bytes: 100_000, ..Limits::default() };
     let layers = [Layer::of(&[file("f", &super::archive::noise(60_000))]), Layer::of(&[file("g", &super::archive::noise(61_000))])];
     let registry = Registry::of(Image::of(&layers));
@@ -66,7 +66,7 @@ fn an_image_is_refused_by_its_manifest_before_a_layer_is_fetched() {
 }
 
 #[test]
-fn more_layers_than_can_be_mounted_are_refused() {
+fn more_layers_than_mountable_are_refused() {
     let layers: Vec<Layer> = (0..501).map(|_| Layer::of(&[directory("d")])).collect();
     assert!(Store::new().refused(&layers).contains("image has 501 layers, more than can be mounted"));
 }

@@ -11,7 +11,7 @@ fn service() -> Server {
 }
 
 #[test]
-fn http_probes_reach_no_service_of_the_host() {
+fn http_probes_reach_no_service_of_host() {
     let (host, service) = (host_with("allow: {}"), service());
     let port = service.address.port();
     let probe = |kind: &str, host: &str| format!("{kind}:\n  httpGet:\n    host: {host}\n    port: {port}\n  periodSeconds: 1\n");
@@ -30,7 +30,7 @@ fn http_probes_reach_no_service_of_the_host() {
 }
 
 #[test]
-fn tcp_probes_of_sidecars_reach_no_service_of_the_host() {
+fn tcp_probes_reach_no_host_service() {
     let (host, service) = (host_with("allow: {}"), service());
     let port = service.address.port();
     let sidecar = format!(
@@ -62,7 +62,7 @@ fn hooks_reach_no_service_of_the_host() {
 }
 
 #[test]
-fn redirects_of_a_pod_lead_no_probe_to_the_host() {
+fn redirects_lead_no_probe_to_host() {
     let (host, service) = (host_with("allow: {namespaces: [default]}"), service());
     // Another name of the host, and the address by which the pod itself is asked.
     for (name, target) in [("name", "localhost"), ("address", "127.0.0.1")] {
@@ -85,7 +85,7 @@ fn redirects_of_a_pod_lead_no_probe_to_the_host() {
 }
 
 #[test]
-fn hosts_that_the_source_may_name_are_asked() {
+fn hosts_that_source_may_name_are_asked() {
     let service = service();
     let host = host_with("allow: {namespaces: [default], probeHosts: [127.0.0.1]}");
     let probe = format!("readinessProbe:\n  httpGet: {{host: 127.0.0.1, port: {}}}\n  periodSeconds: 1", service.address.port());
@@ -143,14 +143,14 @@ fn profiles_of_other_programs_are_not_taken() {
 }
 
 #[test]
-fn no_pod_puts_itself_before_the_hosts_own_services() {
+fn no_pod_precedes_the_hosts_services() {
     let host = host_with("allow: {}");
     let manifest = pod("vital", "priorityClassName: system-node-critical", "");
     refused(&host, &manifest, &[("hostile.yaml:7 spec.priorityClassName", "allow.priorityClasses")]);
 }
 
 #[test]
-fn sysctls_that_the_host_allows_are_not_every_sources() {
+fn allowed_sysctls_are_not_every_sources() {
     let mut host = TestHost::prepare("    allow: {sysctls: [net.ipv4.tcp_congestion_control]}\nallowedUnsafeSysctls: ['net.*']\n");
     host.start_daemon();
     let sysctls = "securityContext:\n  sysctls:\n  - {name: net.ipv4.tcp_syncookies, value: '1'}\n  - name: net/core/somaxconn\n    value: '1'";
@@ -159,7 +159,7 @@ fn sysctls_that_the_host_allows_are_not_every_sources() {
 }
 
 #[test]
-fn a_list_hides_no_pod_from_the_rules() {
+fn list_hides_no_pod_from_rules() {
     let host = host_with("allow: {}");
     let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: inner}\n  spec:\n    containers:\n    \
                 - name: c\n      image: localhost/busybox:1\n      ports:\n      - {containerPort: 1, hostPort: 22}\n";
@@ -167,7 +167,7 @@ fn a_list_hides_no_pod_from_the_rules() {
 }
 
 #[test]
-fn a_patch_adds_nothing_that_the_rules_refuse() {
+fn patch_adds_nothing_that_rules_refuse() {
     let host = host_with("allow: {namespaces: [default]}");
     host.write_manifest("base.yaml", &pod("web", "", ""));
     let before = host.wait_running("web");
@@ -180,7 +180,7 @@ fn a_patch_adds_nothing_that_the_rules_refuse() {
 }
 
 #[test]
-fn an_edit_that_asks_for_more_leaves_the_running_pod() {
+fn edit_asking_for_more_leaves_pod() {
     let host = host_with("allow: {namespaces: [default]}");
     host.write_manifest("web.yaml", &pod("web", "", ""));
     let before = host.wait_running("web");

@@ -3,7 +3,7 @@
 use super::{host_with, pod, refused};
 
 #[test]
-fn pods_without_users_of_their_own_are_kept_out() {
+fn pods_without_own_users_are_refused() {
     let host = host_with("require: {userNamespace: true}");
     let place = "hostile.yaml:7 spec.hostUsers";
     refused(&host, &pod("root", "hostUsers: true", ""), &[(place, "require.userNamespace")]);
@@ -22,7 +22,7 @@ fn pods_without_limits_are_kept_out() {
 }
 
 #[test]
-fn images_that_a_registry_can_change_are_kept_out() {
+fn images_with_changing_names_are_refused() {
     let host = host_with("require: {imageDigest: true}");
     let volume = "volumes:\n- name: v\n  image:\n    reference: localhost/busybox:1";
     refused(
@@ -47,7 +47,7 @@ fn images_of_others_are_kept_out() {
 }
 
 #[test]
-fn containers_that_write_to_their_image_are_kept_out() {
+fn containers_with_writable_image_are_refused() {
     let host = host_with("require: {readOnlyRootFilesystem: true}");
     let place = "hostile.yaml:8 spec.containers[0].securityContext.readOnlyRootFilesystem";
     refused(&host, &pod("writer", "", ""), &[(place, "require.readOnlyRootFilesystem")]);

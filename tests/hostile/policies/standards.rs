@@ -36,7 +36,7 @@ fn baseline_refuses_every_known_way_out() {
 }
 
 #[test]
-fn restricted_refuses_what_is_left_open_and_runs_the_rest() {
+fn restricted_level_refuses_open_pods_only() {
     let host = host_with("podSecurity: restricted");
     let of = |place: &'static str| (place, "podSecurity restricted (latest)");
     refused(
@@ -56,7 +56,7 @@ fn restricted_refuses_what_is_left_open_and_runs_the_rest() {
 }
 
 #[test]
-fn one_container_that_is_not_restricted_keeps_the_pod_out() {
+fn one_unrestricted_container_refuses_the_pod() {
     let host = host_with("podSecurity: restricted");
     let spec = format!(
         "{OF_POD}\ninitContainers:\n- name: good\n  image: localhost/busybox:1\n  {OF_CONTAINER}\n- name: bad\n  image: localhost/busybox:1\n  \
@@ -91,7 +91,7 @@ fn the_version_decides_which_rules_count() {
 }
 
 #[test]
-fn a_level_that_is_configured_while_pods_run_takes_those_that_break_it() {
+fn new_level_stops_pods_that_break_it() {
     let host = host_with("");
     host.write_manifest("plain.yaml", &pod("plain", "", ""));
     host.write_manifest("good.yaml", &pod("good", OF_POD, OF_CONTAINER));

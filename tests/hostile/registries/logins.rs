@@ -33,7 +33,7 @@ fn registry(realm: &str) -> Server {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn realm_of_the_registry_itself_gets_the_password() {
+async fn realm_of_registry_itself_gets_password() {
     let registry = registry("{here}/token");
     let store = Store::new(vec![secure(registry.host()).login()]);
     store.pull(&registry).await.unwrap();
@@ -104,7 +104,7 @@ async fn challenge_behind_a_redirect_is_not_met() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn basic_challenge_behind_a_redirect_is_not_met() {
+async fn basic_challenge_behind_redirect_is_not_met() {
     let behind = Server::https("127.0.0.2", |_| Reply::challenge("Basic realm=\"give it to me\""));
     let to = behind.url("/v2/app/manifests/1");
     let registry = Server::https("127.0.0.2", move |_| Reply::redirect(&to));
@@ -180,7 +180,7 @@ async fn token_of_another_scope_is_tried_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn token_of_one_repository_goes_to_no_other() {
+async fn repository_token_goes_to_no_other() {
     let registry = registry("{here}/token");
     let store = Store::new(vec![secure(registry.host()).login()]);
     store.pull(&registry).await.unwrap();

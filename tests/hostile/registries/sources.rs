@@ -29,7 +29,7 @@ async fn get(client: &HttpClient, url: &str) -> Result<u16, HttpError> {
 }
 
 #[tokio::test]
-async fn credentials_of_a_source_end_at_a_redirect() {
+async fn credentials_of_source_end_at_redirect() {
     let home = Arc::new(OnceLock::<String>::new());
     let back = Arc::clone(&home);
     let other = Server::https("127.0.0.2", move |_| Reply::redirect(format!("{}/chosen-by-the-other", back.get().unwrap())));
@@ -63,7 +63,7 @@ async fn redirect_of_a_source_never_leaves_https() {
 }
 
 #[tokio::test]
-async fn redirect_of_a_source_reaches_no_local_service() {
+async fn redirect_of_source_reaches_no_local_service() {
     let service = Server::https("127.0.0.9", |_| Reply::status(200));
     let named = Server::https("127.0.0.1", |_| Reply::status(200));
     let (port, named_port) = (service.address.port(), named.address.port());
@@ -78,7 +78,7 @@ async fn redirect_of_a_source_reaches_no_local_service() {
 }
 
 #[tokio::test]
-async fn endless_headers_of_a_source_end_the_request() {
+async fn endless_headers_of_source_end_request() {
     let origin = Server::https("127.0.0.2", |_| Reply::EndlessHeaders);
     let (_directory, client) = client();
     let error = get(&client, &origin.url("/pods.yaml")).await.unwrap_err();
@@ -87,7 +87,7 @@ async fn endless_headers_of_a_source_end_the_request() {
 
 /// As git does, which goes on where its first request was redirected to.
 #[tokio::test]
-async fn place_that_another_host_led_to_gets_no_credentials() {
+async fn redirected_place_gets_no_credentials() {
     let origin = Server::https("127.0.0.2", |_| Reply::status(200));
     let (_directory, client) = client();
     let url = origin.url("/chosen-by-the-other").parse().unwrap();

@@ -51,7 +51,7 @@ fn d9_pauses_between_runs_double_from_ten_seconds() {
 }
 
 #[test]
-fn d9_pauses_are_no_longer_than_configured_and_outlive_the_daemon() {
+fn d9_pauses_keep_their_limit_without_daemon() {
     let mut host = TestHost::start_with("crashLoopBackOff: {maxContainerRestartPeriodSeconds: 3}\n");
     fs::create_dir(host.path("work")).unwrap();
     let spec = format!("  containers: [{{CONTAINER, {}}}]\n", run("crash", 1));
@@ -63,7 +63,7 @@ fn d9_pauses_are_no_longer_than_configured_and_outlive_the_daemon() {
 }
 
 #[test]
-fn d9_a_pause_is_not_shortened_by_the_loss_of_the_sandbox() {
+fn d9_lost_sandbox_shortens_no_pause() {
     let host = TestHost::start();
     fs::create_dir(host.path("work")).unwrap();
     let spec = format!("  containers: [{{CONTAINER, {}}}]\n", run("crash", 1));

@@ -47,7 +47,7 @@ fn quoted(text: &str) -> String {
 }
 
 #[test]
-fn d20_arguments_and_environment_are_expanded_as_the_golden_table_says() {
+fn d20_expansion_follows_the_golden_table() {
     let host = TestHost::start();
     let args: Vec<String> = TABLE.iter().map(|(written, _)| quoted(written)).collect();
     let env = |(at, (written, _)): (usize, &(&str, &str))| format!("{{name: E{at:02}, value: {}}}", quoted(written));

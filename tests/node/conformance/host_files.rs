@@ -34,7 +34,7 @@ fn manifest(name: &str, spec: &str) -> String {
 }
 
 #[test]
-fn d21_hosts_files_are_what_the_table_says_and_are_written_anew_at_each_start() {
+fn d21_hosts_files_follow_the_table() {
     let site = Site::start();
     let host = &site.host;
     for (name, spec, ..) in TABLE {

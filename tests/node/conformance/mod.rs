@@ -31,7 +31,7 @@ fn d2_d3_d4_pods_become_what_their_tables_say() {
 }
 
 #[test]
-fn d6_pods_with_init_containers_become_what_their_tables_say() {
+fn d6_init_container_pods_follow_their_tables() {
     table::check(&[
         ("init", include_str!("../../scenarios/cases/actions-init.yaml")),
         ("more-init", include_str!("../../scenarios/cases/init-containers.yaml")),
@@ -39,7 +39,7 @@ fn d6_pods_with_init_containers_become_what_their_tables_say() {
 }
 
 #[test]
-fn d7_pods_with_sidecars_become_what_their_tables_say() {
+fn d7_sidecar_pods_follow_their_tables() {
     table::check(&[
         ("sidecars", include_str!("../../scenarios/cases/actions-sidecars.yaml")),
         ("more-sidecars", include_str!("../../scenarios/cases/sidecars.yaml")),
@@ -47,7 +47,7 @@ fn d7_pods_with_sidecars_become_what_their_tables_say() {
 }
 
 #[test]
-fn d5_pods_with_restart_rules_become_what_their_tables_say() {
+fn d5_restart_rule_pods_follow_their_tables() {
     table::check(&[
         ("rules", include_str!("../../scenarios/cases/restart-rules.yaml")),
         ("all", include_str!("../../scenarios/cases/restart-all-containers.yaml")),
@@ -64,7 +64,7 @@ fn edited_pods_become_what_their_tables_say() {
 }
 
 #[test]
-fn d12_d15_pods_with_hooks_and_probes_become_what_their_tables_say() {
+fn d12_d15_hook_and_probe_pods_follow_tables() {
     table::check(&[
         ("hooks", include_str!("../../scenarios/cases/hooks.yaml")),
         ("probes", include_str!("../../scenarios/cases/probes.yaml")),
@@ -73,6 +73,6 @@ fn d12_d15_pods_with_hooks_and_probes_become_what_their_tables_say() {
 }
 
 #[test]
-fn d14_pods_have_the_phase_that_their_table_says() {
+fn d14_pods_have_phase_that_their_table_says() {
     table::check(&[("phases", include_str!("phases.yaml"))]);
 }

@@ -17,7 +17,7 @@ fn lines(host: &TestHost, uid: &str, container: &str) -> Vec<(Timestamp, String)
 }
 
 #[test]
-fn d12_sidecars_end_in_reverse_order_when_the_slowest_main_container_has_ended() {
+fn d12_sidecars_end_last_in_reverse_order() {
     let host = TestHost::start();
     let container = |name: &str, more: &str, last: &str| {
         format!(

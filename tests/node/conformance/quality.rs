@@ -129,7 +129,7 @@ fn may_lower_scores() -> bool {
 }
 
 #[test]
-fn d24_d25_pods_of_each_class_have_the_cgroups_and_scores_of_the_kubelet_s_table() {
+fn d24_d25_classes_have_the_kubelets_cgroups() {
     let host = TestHost::start();
     let container = |name: &str, resources: &str, more: &str| {
         format!("    - {{name: {name}, image: 'localhost/busybox:1', command: [sleep, '1000000'], resources: {resources}{more}}}\n")

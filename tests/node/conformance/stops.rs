@@ -29,7 +29,7 @@ fn logs(host: &TestHost, pod: &str, uid: &str, container: &str) -> Logs {
 }
 
 #[test]
-fn d12_hooks_and_sidecars_share_the_grace_period_and_have_two_seconds_at_least() {
+fn d12_hooks_and_sidecars_share_grace_period() {
     let host = TestHost::start();
     let slow = "trap 'sleep 3; exit 0' TERM; while :; do echo lives; sleep 0.2; done";
     let hook = "lifecycle: {preStop: {exec: {command: [sleep, '5']}}}, ";
@@ -62,7 +62,7 @@ fn d12_hooks_and_sidecars_share_the_grace_period_and_have_two_seconds_at_least()
 }
 
 #[test]
-fn the_end_of_a_pod_shortens_what_an_edit_had_given_its_container() {
+fn pod_end_shortens_grace_of_an_edit() {
     let host = TestHost::start();
     let with = |grace: u32, more: &str| manifest("edited", grace, &[], &[("main", more, STUBBORN)]);
     let edit = "env: [{name: EDIT, value: '1'}], ";
@@ -79,7 +79,7 @@ fn the_end_of_a_pod_shortens_what_an_edit_had_given_its_container() {
 }
 
 #[test]
-fn a_stop_goes_on_when_its_edit_is_taken_back_while_the_hook_runs() {
+fn stop_goes_on_when_edit_is_reverted() {
     let host = TestHost::start();
     let hook = "lifecycle: {preStop: {exec: {command: [/bin/sh, -c, 'echo stopping > /proc/1/fd/1; until test -e /go; do sleep 0.1; done']}}}, ";
     let script = "trap 'echo asked; exit 0' TERM; echo run; while :; do sleep 1000000 & wait; done";

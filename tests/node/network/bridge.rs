@@ -69,7 +69,7 @@ fn all_is_well(site: &Site) {
 }
 
 #[test]
-fn pods_on_a_bridge_reach_what_they_reach_without_one() {
+fn pods_on_bridge_reach_the_same() {
     let mut site = start();
     let one = site.web("one", "", PORT);
     site.web("two", "", "");
@@ -112,7 +112,7 @@ impl Drop for Listener {
 }
 
 #[test]
-fn pods_on_a_bridge_hear_each_others_broadcasts() {
+fn pods_on_bridge_hear_each_others_broadcasts() {
     let site = start();
     site.web("one", "", "");
     site.web("two", "", "");
@@ -127,7 +127,7 @@ fn pods_on_a_bridge_hear_each_others_broadcasts() {
 }
 
 #[test]
-fn no_pod_on_a_bridge_passes_for_another_one() {
+fn pod_on_bridge_cannot_pose_as_another() {
     let site = start();
     let one = site.web("one", "", "");
     site.web("two", "", "");
@@ -160,7 +160,7 @@ fn no_pod_on_a_bridge_passes_for_another_one() {
 }
 
 #[test]
-fn an_isolated_pod_on_a_bridge_is_left_alone_by_other_pods_and_by_nobody_else() {
+fn isolated_pod_on_bridge_is_left_alone() {
     let site = start();
     let one = site.web("one", "", "");
     let alone = site.web("alone", "podstead.dev/isolated: 'true'", PORT);
@@ -181,18 +181,18 @@ fn an_isolated_pod_on_a_bridge_is_left_alone_by_other_pods_and_by_nobody_else() 
 }
 
 #[test]
-fn ports_of_udp_lead_to_pods_on_a_bridge_and_back() {
+fn udp_ports_lead_to_bridge_and_back() {
     host_ports::datagrams_come_back(&start());
 }
 
 #[test]
-fn a_client_of_udp_reaches_the_pod_on_a_bridge_that_comes_next() {
+fn udp_client_reaches_next_pod_on_bridge() {
     host_ports::datagrams_follow(&start());
 }
 
 /// shows: spec.containers[].ports[].protocol
 #[test]
-fn ports_of_sctp_lead_to_pods_on_a_bridge() {
+fn sctp_ports_lead_to_pods_on_bridge() {
     host_ports::associations_find(&start());
 }
 
@@ -208,7 +208,7 @@ fn known_neighbours(site: &Site) -> Vec<String> {
 }
 
 #[test]
-fn whoever_gets_an_address_on_a_bridge_is_reached_by_it_at_once_and_nobody_is_remembered() {
+fn reused_bridge_address_is_reached_at_once() {
     // Room for six pods: addresses come back soon.
     let mut site = Site::prepare("network: {mode: bridge, ipv4Range: 10.201.7.0/29, ipv6Range: 'fd00:7::/125'}\n");
     site.host.start_daemon();
@@ -251,7 +251,7 @@ fn whoever_gets_an_address_on_a_bridge_is_reached_by_it_at_once_and_nobody_is_re
 }
 
 #[test]
-fn another_mode_counts_when_no_pod_is_connected_any_more() {
+fn other_mode_counts_without_connected_pods() {
     let mut site = Site::prepare("");
     site.host.start_daemon();
     let one = site.web("one", "", PORT);

@@ -24,7 +24,7 @@ fn counter(text: &str, name: &str) -> Option<f64> {
 }
 
 #[test]
-fn traffic_of_a_pod_is_counted_on_both_pages() {
+fn pod_traffic_is_counted_on_both_pages() {
     let site = Site::start();
     let one = site.web("one", "", "");
     let before = counter(&page(&site, "/metrics/cadvisor"), "container_network_transmit_bytes_total").unwrap();

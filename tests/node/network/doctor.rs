@@ -61,7 +61,7 @@ fn ports_that_two_have_are_named() {
 }
 
 #[test]
-fn what_keeps_packets_of_pods_from_passing_is_named_with_what_to_do() {
+fn obstacles_to_packets_are_named_with_remedy() {
     let mut site = Site::start();
     site.web("one", "", "");
     let network = ["network"];

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// shows: spec.containers[].ports[].hostPort, spec.containers[].ports[].containerPort
 #[test]
-fn a_host_port_leads_to_the_pod_from_everywhere() {
+fn host_port_leads_to_pod_from_everywhere() {
     let site = Site::start();
     site.web("two", "", "");
     let one = site.web("one", "", "{containerPort: 80, hostPort: 8080}");
@@ -38,7 +38,7 @@ fn a_host_port_leads_to_the_pod_from_everywhere() {
 
 /// shows: spec.containers[].ports[].hostIP
 #[test]
-fn a_host_port_of_one_address_is_one_of_that_address_only() {
+fn port_of_one_address_is_only_there() {
     let site = Site::start();
     site.web(
         "one",
@@ -60,7 +60,7 @@ fn a_host_port_of_one_address_is_one_of_that_address_only() {
 
 /// shows: spec.containers[].ports[].protocol
 #[test]
-fn datagrams_find_the_pod_and_their_answers_the_way_back() {
+fn datagrams_find_the_pod_and_back() {
     datagrams_come_back(&Site::start());
 }
 
@@ -86,7 +86,7 @@ pub(super) fn datagrams_come_back(site: &Site) {
 }
 
 #[test]
-fn a_port_that_another_pod_has_is_refused_by_the_pods_name_and_given_when_it_is_free() {
+fn taken_port_is_refused_until_free() {
     let site = Site::start();
     site.web("one", "", "{containerPort: 80, hostPort: 8080}");
     site.host.write_manifest("two.yaml", &super::lan::web("two", "", "{containerPort: 80, hostPort: 8080}"));
@@ -109,7 +109,7 @@ fn a_port_that_another_pod_has_is_refused_by_the_pods_name_and_given_when_it_is_
 }
 
 #[test]
-fn a_port_that_a_service_of_the_host_has_stays_with_it() {
+fn port_of_host_service_stays_with_it() {
     let site = Site::start();
     let server = WebServer::start(&site.machine, "0.0.0.0:22", "I am the host");
     let manifest = super::lan::web("one", "", "{containerPort: 80, hostPort: 22}");
@@ -127,7 +127,7 @@ fn a_port_that_a_service_of_the_host_has_stays_with_it() {
 }
 
 #[test]
-fn a_pod_on_the_hosts_network_has_its_ports_like_others() {
+fn host_network_pod_has_its_ports() {
     let site = Site::start();
     let on_host = super::lan::web("one", "", "{containerPort: 8080, hostPort: 8080}")
         .replace("spec:\n", "spec:\n  hostNetwork: true\n")
@@ -149,7 +149,7 @@ const CHATTER: &str = "import socket,sys,time\ns = socket.socket(socket.AF_INET,
                        except OSError: pass\n";
 
 #[test]
-fn a_client_that_goes_on_sending_datagrams_reaches_the_pod_that_comes_next() {
+fn datagrams_reach_the_pod_that_follows() {
     datagrams_follow(&Site::start());
 }
 
@@ -187,7 +187,7 @@ pub(super) fn datagrams_follow(site: &Site) {
 }
 
 #[test]
-fn a_client_that_began_to_send_datagrams_while_the_rules_were_away_reaches_the_pod_at_any_address() {
+fn early_datagrams_reach_the_pod_later() {
     use std::io::{BufRead, BufReader};
     const OTHER_V4: &str = "192.0.2.9";
     let mut site = Site::start();

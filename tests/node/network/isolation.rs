@@ -47,7 +47,7 @@ fn a_pod_cannot_send_with_another_source() {
 
 /// shows: metadata.annotations
 #[test]
-fn an_isolated_pod_is_left_alone_by_other_pods_and_by_nobody_else() {
+fn isolated_pod_is_left_alone() {
     let site = Site::start();
     site.web("one", "", "");
     let ports = "{containerPort: 80, hostPort: 8080}";
@@ -74,7 +74,7 @@ fn an_isolated_pod_is_left_alone_by_other_pods_and_by_nobody_else() {
 }
 
 #[test]
-fn rules_that_somebody_flushes_are_there_again_at_once() {
+fn flushed_rules_are_back_at_once() {
     let site = Site::start();
     site.web("one", "", "{containerPort: 80, hostPort: 8080}");
     let url = format!("http://{HOST_V4}:8080/");
@@ -104,7 +104,7 @@ fn rules_that_somebody_flushes_are_there_again_at_once() {
 }
 
 #[test]
-fn a_host_that_passed_nothing_on_before_passes_on_nothing_else() {
+fn host_without_forwarding_forwards_only_for_pods() {
     let site = Site::start();
     // Another network behind the host.
     let inside = super::lan::Machine::new("inside");

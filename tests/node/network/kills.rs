@@ -45,7 +45,7 @@ fn set_ready(root: &str, is_ready: bool) {
 }
 
 #[test]
-fn after_kills_at_random_points_rules_are_those_of_the_objects() {
+fn random_kills_keep_rules_of_objects() {
     let kills = std::env::var("PODSTEAD_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let mut site = Site::start();
     let Probe { allowed, denied, steady } = probes(&site);

@@ -20,12 +20,12 @@ fn is_mended(site: &Site, addresses: &[String; 2], words: &[&str]) {
 }
 
 #[test]
-fn an_interface_that_is_removed_is_made_anew_and_the_pod_runs_on_with_its_addresses() {
+fn removed_interface_is_made_anew() {
     is_made_anew("");
 }
 
 #[test]
-fn an_interface_on_the_bridge_that_is_removed_is_made_anew() {
+fn removed_bridge_interface_is_made_anew() {
     is_made_anew("network: {mode: bridge}\n");
 }
 
@@ -43,7 +43,7 @@ fn is_made_anew(config: &str) {
 }
 
 #[test]
-fn an_interface_that_is_switched_off_and_one_that_is_emptied_get_back_what_they_lack() {
+fn emptied_or_down_interface_is_mended() {
     let site = Site::start();
     let one = site.web("one", "", "{containerPort: 80, hostPort: 8080}");
     let interface = site.interfaces().remove(0);
@@ -67,7 +67,7 @@ fn record_of_one(site: &Site) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_pod_whose_record_is_broken_keeps_interface_addresses_and_ports() {
+fn broken_record_keeps_interface_and_ports() {
     for config in ["", "network: {mode: bridge}\n"] {
         let mut site = Site::prepare(config);
         site.host.start_daemon();
@@ -92,7 +92,7 @@ fn a_pod_whose_record_is_broken_keeps_interface_addresses_and_ports() {
 }
 
 #[test]
-fn a_record_that_the_disk_does_not_give_costs_no_pod_its_interface() {
+fn unreadable_record_costs_no_interface() {
     let mut site = Site::start();
     let one = site.web("one", "", "");
     let before = standing(&site);

@@ -43,7 +43,7 @@ fn member(name: &str) -> String {
 }
 
 #[test]
-fn d22_pods_find_each_other_by_name_in_their_namespace_and_in_others() {
+fn d22_pods_find_names_across_namespaces() {
     let site = Site::start();
     let one = site.web("one", "", "");
     let two = site.web("two", "", "");
@@ -76,7 +76,7 @@ fn d22_pods_find_each_other_by_name_in_their_namespace_and_in_others() {
 
 /// shows: spec.hostname, spec.subdomain
 #[test]
-fn members_of_a_set_have_stable_names_and_the_name_of_the_set_is_all_that_are_ready() {
+fn members_and_set_have_stable_names() {
     let site = Site::start();
     site.web("client", "", "");
     let mut ips = Vec::new();
@@ -106,7 +106,7 @@ fn members_of_a_set_have_stable_names_and_the_name_of_the_set_is_all_that_are_re
 }
 
 #[test]
-fn names_come_back_with_the_daemon_and_nobody_outside_may_ask() {
+fn names_return_with_daemon_for_pods_only() {
     let mut site = Site::start();
     let one = site.web("one", "", "");
     site.web("two", "", "");
@@ -129,7 +129,7 @@ fn names_come_back_with_the_daemon_and_nobody_outside_may_ask() {
 }
 
 #[test]
-fn a_name_server_of_the_host_and_one_in_a_pod_keep_their_port() {
+fn name_servers_of_others_keep_their_port() {
     let mut site = Site::prepare("");
     // All addresses of the host, as dnsmasq and unbound do.
     let mut taken = site.machine.command(&["python3", "-c", WILDCARD]).spawn().unwrap();
@@ -196,7 +196,7 @@ impl Drop for NameServer {
 }
 
 #[test]
-fn other_names_come_from_the_hosts_name_servers_whichever_these_are_at_the_moment() {
+fn other_names_come_from_hosts_servers() {
     let settings = tempfile::tempdir().unwrap();
     let file = settings.path().join("resolv.conf");
     let put = |text: &str| {
@@ -236,7 +236,7 @@ const WILDCARD: &str = "import socket, time\nu = socket.socket(socket.AF_INET6, 
 
 /// shows: spec.dnsPolicy
 #[test]
-fn a_pod_on_the_hosts_network_finds_pods_if_it_says_so() {
+fn host_network_pod_finds_pods_on_request() {
     let site = Site::start();
     let one = site.web("one", "", "");
     for (name, policy) in [("with", "ClusterFirstWithHostNet"), ("without", "ClusterFirst")] {

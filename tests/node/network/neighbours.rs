@@ -127,7 +127,7 @@ fn prefix(site: &Site) -> String {
 }
 
 #[test]
-fn a_chain_of_iptables_that_drops_what_passes_accepts_pods_whenever_it_comes() {
+fn dropping_iptables_chain_accepts_pods() {
     let mut site = Site::prepare("");
     site.machine.run("iptables-nft -P FORWARD DROP");
     site.machine.run("iptables-nft -A FORWARD -i nobody -j DROP");
@@ -163,7 +163,7 @@ fn a_chain_of_iptables_that_drops_what_passes_accepts_pods_whenever_it_comes() {
 }
 
 #[test]
-fn docker_that_was_there_first_and_its_containers_go_on() {
+fn docker_and_its_containers_go_on() {
     let mut site = Site::prepare("");
     let room = Room::new(&site.machine).with_runtime();
     // Passing on is off: docker switches it on, and has everything dropped that is not its own.
@@ -218,7 +218,7 @@ fn docker_that_comes_later_finds_its_place() {
 }
 
 #[test]
-fn podman_and_podstead_do_not_mind_each_other() {
+fn podman_and_podstead_coexist() {
     let mut site = Site::prepare("");
     let room = Room::new(&site.machine).with_runtime();
     let podman = "podman --root /run/podman-data --runroot /run/podman --storage-driver vfs --cgroup-manager cgroupfs --runtime /run/light-runc";
@@ -245,7 +245,7 @@ fn podman_and_podstead_do_not_mind_each_other() {
 }
 
 #[test]
-fn ufw_is_enabled_reloaded_and_disabled_and_pods_stay_connected() {
+fn ufw_changes_keep_pods_connected() {
     let mut site = Site::prepare("");
     let room = Room::new(&site.machine);
     room.run("ufw --force enable");
@@ -271,7 +271,7 @@ fn ufw_is_enabled_reloaded_and_disabled_and_pods_stay_connected() {
 }
 
 #[test]
-fn firewalld_lets_pods_through_once_it_is_told_about_them() {
+fn firewalld_admits_pods_once_told() {
     let mut site = Site::prepare("");
     let room = Room::new(&site.machine);
     room.run("mkdir -p /run/dbus && dbus-daemon --system --fork --nopidfile");

@@ -93,7 +93,7 @@ fn ips(pod: &crate::support::PodView) -> Vec<String> {
 }
 
 #[test]
-fn a_pod_that_was_seen_to_run_has_its_addresses_after_a_power_cut() {
+fn running_pod_keeps_addresses_after_power_cut() {
     let mut site = Site::prepare("");
     let Some(disk) = Disk::make(&site.host) else { return };
     site.host.start_daemon();
@@ -144,7 +144,7 @@ fn a_pod_that_was_seen_to_run_has_its_addresses_after_a_power_cut() {
 }
 
 #[test]
-fn a_lease_that_a_power_cut_has_left_empty_is_given_anew_and_the_others_are_kept() {
+fn lease_emptied_by_power_cut_is_renewed() {
     let mut site = Site::prepare("");
     let Some(disk) = Disk::make(&site.host) else { return };
     site.host.start_daemon();

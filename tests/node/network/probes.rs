@@ -5,7 +5,7 @@ use crate::support::eventually;
 
 /// The server listens on the pod's first address only, and writes down what it is asked.
 #[test]
-fn d15_probes_and_hooks_that_name_no_host_ask_the_pod_at_its_address() {
+fn d15_probes_without_host_ask_the_pod() {
     let site = Site::start();
     let work = site.host.path("work");
     std::fs::create_dir(&work).unwrap();

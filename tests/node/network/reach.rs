@@ -4,7 +4,7 @@ use super::lan::{HOST_V4, HOST_V6, OUTSIDE_V4, OUTSIDE_V6, Site, WebServer};
 use crate::support::eventually;
 
 #[test]
-fn pods_and_host_reach_each_other_over_both_families() {
+fn pods_and_host_connect_by_both_families() {
     let site = Site::start();
     let one = site.web("one", "", "");
     let two = site.web("two", "", "");
@@ -34,7 +34,7 @@ fn pods_and_host_reach_each_other_over_both_families() {
 }
 
 #[test]
-fn pods_reach_the_world_by_the_hosts_address_and_nobody_there_reaches_them() {
+fn pods_reach_world_but_not_vice_versa() {
     let site = Site::start();
     let pod = site.web("one", "", "");
     let _server = WebServer::start(&site.outside, "[::]:7000", "I am outside");
@@ -50,7 +50,7 @@ fn pods_reach_the_world_by_the_hosts_address_and_nobody_there_reaches_them() {
 }
 
 #[test]
-fn the_addresses_of_a_pod_are_there_for_its_containers_to_read() {
+fn containers_can_read_their_pods_addresses() {
     let site = Site::start();
     let manifest = super::lan::web("one", "", "").replace(
         "      ports: []\n",
@@ -63,7 +63,7 @@ fn the_addresses_of_a_pod_are_there_for_its_containers_to_read() {
 }
 
 #[test]
-fn connections_and_addresses_outlive_the_daemon_and_go_with_the_pod() {
+fn connections_outlive_daemon_and_end_with_pod() {
     let mut site = Site::start();
     let before = site.web("one", "", "");
     let index = |site: &Site| site.machine.run("ip -o link show group 0").lines().count();

@@ -14,7 +14,7 @@ fn told(site: &Site, words: &[&str]) {
 }
 
 #[test]
-fn a_chain_input_of_iptables_that_drops_accepts_questions_of_pods_and_nothing_else() {
+fn dropping_input_chain_accepts_only_questions() {
     let mut site = Site::prepare("");
     for iptables in ["iptables-nft", "ip6tables-nft"] {
         site.machine.run(&format!("{iptables} -P INPUT DROP"));
@@ -50,7 +50,7 @@ fn a_chain_input_of_iptables_that_drops_accepts_questions_of_pods_and_nothing_el
 }
 
 #[test]
-fn a_chain_that_keeps_pods_from_the_resolver_and_is_not_podsteads_to_change_is_told() {
+fn foreign_chain_before_resolver_is_reported() {
     let mut site = Site::prepare("");
     site.machine.run("nft add table inet mine");
     site.machine.run("nft add chain inet mine door { type filter hook input priority 0 ; policy drop ; }");
@@ -71,7 +71,7 @@ fn a_chain_that_keeps_pods_from_the_resolver_and_is_not_podsteads_to_change_is_t
 }
 
 #[test]
-fn a_resolver_of_the_host_that_is_taken_is_told_and_pods_there_have_the_hosts_name_servers() {
+fn taken_resolver_port_falls_back_to_host() {
     const TAKE: &str = "import socket, time\nu = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nu.bind(('127.112.115.53', 53))\ntime.sleep(100000)\n";
     let settings = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(settings.path(), "nameserver 192.0.2.53\n").unwrap();
@@ -94,7 +94,7 @@ fn a_resolver_of_the_host_that_is_taken_is_told_and_pods_there_have_the_hosts_na
 }
 
 #[test]
-fn another_domain_and_name_servers_of_its_own_count_instead_of_the_hosts() {
+fn own_domain_and_servers_replace_hosts() {
     let settings = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(settings.path(), "nameserver 192.0.2.77\nsearch plant.test\n").unwrap();
     let dns = format!("{{domain: edge.site, forwarders: ['{OUTSIDE_V4}'], resolvConf: {}}}", settings.path().display());
@@ -112,7 +112,7 @@ fn another_domain_and_name_servers_of_its_own_count_instead_of_the_hosts() {
 }
 
 #[test]
-fn a_pod_that_asks_too_much_is_limited_and_no_other_pod_notices() {
+fn greedy_pod_is_limited_without_effect_elsewhere() {
     // The header, one question for A one.default.svc.cluster.local: 20,000 of them as fast as they can be sent.
     const FLOOD: &str = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(('169.254.0.1', 53)); \
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 24); \
@@ -133,7 +133,7 @@ fn a_pod_that_asks_too_much_is_limited_and_no_other_pod_notices() {
 }
 
 #[test]
-fn on_a_captive_lan_pods_go_on_among_themselves() {
+fn pods_work_on_a_captive_lan() {
     // A hotel's router: every name is the portal's, every connection to the world ends at it.
     let settings = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(settings.path(), format!("nameserver {OUTSIDE_V4}\n")).unwrap();

@@ -216,7 +216,7 @@ fn members_of_a_stateful_set_have_names() {
 
 /// T17, S20: a bond of a client lasts over a restart of the daemon.
 #[test]
-fn client_stays_with_its_endpoint_over_a_restart_of_the_daemon() {
+fn client_keeps_endpoint_over_daemon_restart() {
     let mut site = Site::start();
     site.web("client", "", "");
     add_backends(&site, &["one", "two", "three"]);

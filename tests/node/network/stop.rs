@@ -15,7 +15,7 @@ fn stop_all(site: &mut Site) -> String {
 }
 
 #[test]
-fn nothing_leads_to_pods_that_were_stopped_and_a_closed_host_stays_closed() {
+fn stopped_pods_leave_no_path_to_them() {
     for was_a_router in [true, false] {
         let mut site = Site::prepare("");
         if was_a_router {
@@ -46,7 +46,7 @@ fn nothing_leads_to_pods_that_were_stopped_and_a_closed_host_stays_closed() {
 }
 
 #[test]
-fn plugins_take_back_what_they_gave_to_pods_that_are_stopped() {
+fn plugins_take_back_networks_of_stopped_pods() {
     let mut cni = CniSite::bridged();
     cni.site.web("one", "", "{containerPort: 80, hostPort: 8080}");
     assert_eq!(cni.leases("lan").len(), 1);

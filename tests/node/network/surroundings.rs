@@ -8,7 +8,7 @@ use std::time::Duration;
 const HOUSEKEEPING: Duration = Duration::from_secs(180);
 
 #[test]
-fn pods_are_connected_on_a_host_without_any_network() {
+fn pods_are_connected_without_host_network() {
     let machine = Machine::new("alone");
     let mut host = TestHost::prepare_in(&machine.netns, "");
     host.start_daemon();
@@ -28,7 +28,7 @@ fn pods_are_connected_on_a_host_without_any_network() {
 }
 
 #[test]
-fn a_range_that_the_host_uses_is_not_taken_and_one_that_it_comes_to_use_is_told() {
+fn range_used_by_host_is_avoided() {
     let mut site = Site::prepare("");
     site.machine.address("uplink", "10.201.3.4/24");
     site.host.start_daemon();
@@ -46,7 +46,7 @@ fn a_range_that_the_host_uses_is_not_taken_and_one_that_it_comes_to_use_is_told(
 }
 
 #[test]
-fn a_vpn_that_takes_everything_leaves_pods_their_range() {
+fn vpn_for_everything_leaves_pods_their_range() {
     let mut site = Site::prepare("");
     for half in ["0.0.0.0/1", "128.0.0.0/1"] {
         site.machine.run(&format!("ip route add {half} via {OUTSIDE_V4}"));
@@ -59,7 +59,7 @@ fn a_vpn_that_takes_everything_leaves_pods_their_range() {
 }
 
 #[test]
-fn on_a_host_with_routes_to_all_private_networks_pods_are_connected_and_the_collision_is_told() {
+fn routes_to_all_private_networks_are_reported() {
     let mut site = Site::prepare("");
     for network in ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"] {
         site.machine.run(&format!("ip route add {network} via {OUTSIDE_V4}"));
@@ -76,7 +76,7 @@ fn on_a_host_with_routes_to_all_private_networks_pods_are_connected_and_the_coll
 }
 
 #[test]
-fn a_firewall_of_nftables_that_drops_what_passes_is_told_and_left_alone() {
+fn dropping_nftables_firewall_is_reported_only() {
     let mut site = Site::prepare("");
     site.machine.run("nft add table inet mine");
     site.machine.run("nft add chain inet mine gate { type filter hook forward priority 0 ; policy drop ; }");
@@ -107,7 +107,7 @@ fn a_firewall_of_nftables_that_drops_what_passes_is_told_and_left_alone() {
 }
 
 #[test]
-fn iptables_is_left_alone_where_the_configuration_says_so() {
+fn iptables_is_left_alone_if_configured() {
     let mut site = Site::prepare("network: {acceptInIptables: false}\n");
     site.machine.run("iptables-nft -P FORWARD DROP");
     let before = site.machine.run("nft list table ip filter");
@@ -122,7 +122,7 @@ fn iptables_is_left_alone_where_the_configuration_says_so() {
 }
 
 #[test]
-fn forwarding_that_somebody_switches_off_is_switched_on_again_and_guarded() {
+fn forwarding_switched_off_is_restored() {
     let mut site = Site::prepare("");
     let settings = ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
     // The host was a router before.
@@ -161,7 +161,7 @@ fn mtus(site: &Site, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn packets_of_pods_are_as_large_as_the_uplink_takes() {
+fn pod_packets_fit_the_uplink() {
     let mut site = Site::prepare("");
     site.machine.run("ip link set uplink mtu 1380");
     site.host.start_daemon();
@@ -185,7 +185,7 @@ fn one_family_of_the_uplink_is_enough() {
 }
 
 #[test]
-fn an_uplink_that_comes_and_goes_and_has_another_address_then_is_taken_as_it_is() {
+fn returning_uplink_with_new_address_is_used() {
     let site = Site::start();
     let one = site.web("one", "", "{containerPort: 80, hostPort: 8080}");
     let _server = WebServer::start(&site.outside, "0.0.0.0:7000", "I am outside");
@@ -212,7 +212,7 @@ fn an_uplink_that_comes_and_goes_and_has_another_address_then_is_taken_as_it_is(
 }
 
 #[test]
-fn a_router_between_two_hosts_keeps_their_pods_apart_and_their_ports_together() {
+fn router_between_hosts_keeps_pods_apart() {
     // Both have the same range of pods.
     let (router, other) = (Machine::new("router"), Machine::new("other"));
     let site = Site::start();

@@ -31,7 +31,7 @@ async fn exec_is_confined_as_the_container_is() {
 /// The attack of CVE-2019-5736: keep hold of a runtime's binary by `/proc/<pid>/exe` until it does not run any more, then open it for
 /// writing. A kernel says "busy" as long as it runs, so the test waits for its end, too.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_runtimes_binary_cannot_be_overwritten_by_who_gets_hold_of_it() {
+async fn runtime_binary_cannot_be_overwritten() {
     let mut host = Host::new();
     let own = host.root().join("podstead-shim");
     fs::copy(&host.options.shim_binary, &own).unwrap();
@@ -66,7 +66,7 @@ async fn the_runtimes_binary_cannot_be_overwritten_by_who_gets_hold_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_descriptor_of_the_runtime_reaches_a_process() {
+async fn no_descriptor_of_runtime_reaches_process() {
     let host = Host::new();
     let mut node = host.node();
     let (_, container) = node.run(&host, "descriptors", "ls /proc/self/fd; echo end; sleep 1000").await;
@@ -80,7 +80,7 @@ async fn no_descriptor_of_the_runtime_reaches_a_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn devices_of_the_host_are_out_of_reach() {
+async fn devices_of_host_are_out_of_reach() {
     let host = Host::new();
     let mut node = host.node();
     let script = "mknod /tmp/disk b 254 0 || echo no-node; dd if=/tmp/disk of=/dev/null count=1 2>&1 | grep -o 'Operation not permitted'; echo x > /dev/null && echo null";

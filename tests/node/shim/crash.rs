@@ -16,7 +16,7 @@ fn kill_hard(pid: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_outlive_the_daemon_and_exits_in_between_are_told() {
+async fn exits_without_daemon_are_told_later() {
     let host = Host::new();
     let node = host.node();
     let (pod, lives) = node.run(&host, "outlives", "sleep 1000").await;
@@ -52,7 +52,7 @@ fn running_pid(pod: &podstead::container::ObservedPod, id: &podstead::pod::Conta
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_shim_takes_its_containers_along_at_once_and_nothing_leaks() {
+async fn killed_shim_takes_its_containers_along() {
     let host = Host::new();
     let mut node = host.node();
     let (mut pod, container) = node.run(&host, "orphan", "trap '' TERM HUP; sleep 5678 & sleep 5678").await;
@@ -82,7 +82,7 @@ async fn a_killed_shim_takes_its_containers_along_at_once_and_nothing_leaks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_end_that_a_shim_recorded_before_it_died_is_known_although_nobody_was_told() {
+async fn recorded_end_outlives_its_shim() {
     let host = Host::new();
     let mut node = host.node();
     let (pod, container) = node.run(&host, "silent", "sleep 7890").await;
@@ -111,7 +111,7 @@ async fn an_end_that_a_shim_recorded_before_it_died_is_known_although_nobody_was
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shim_that_died_without_a_daemon_is_found_lost_and_its_containers_are_killed() {
+async fn shim_dead_without_daemon_is_found() {
     let host = Host::new();
     let node = host.node();
     let (pod, container) = node.run(&host, "both", "sleep 6789").await;
@@ -135,7 +135,7 @@ async fn a_shim_that_died_without_a_daemon_is_found_lost_and_its_containers_are_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_helper_fails_the_start_and_leaves_nothing() {
+async fn killed_helper_fails_start_and_leaves_nothing() {
     let host = Host::new();
     let node = host.node();
     let pod = host.pod("helper");
@@ -210,7 +210,7 @@ async fn killed_helper_takes_its_processes_along() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_container_that_hangs_while_it_is_started_can_be_killed() {
+async fn container_hanging_at_start_can_be_killed() {
     let host = Host::new();
     let node = host.node();
     let pod = host.pod("hangs");
@@ -228,7 +228,7 @@ async fn a_container_that_hangs_while_it_is_started_can_be_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_that_cannot_be_read_is_set_aside_and_learnt_from_the_shim() {
+async fn unreadable_record_is_learnt_from_shim() {
     let host = Host::new();
     let node = host.node();
     let (pod, container) = node.run(&host, "garbled", "sleep 1000").await;
@@ -270,7 +270,7 @@ async fn twenty_pods_start_and_stop_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sigterm_makes_a_shim_stop_its_pod_in_order_and_end() {
+async fn sigterm_stops_pod_in_order() {
     let host = Host::new();
     let node = host.node();
     let pod = host.pod("shutdown");

@@ -12,7 +12,7 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn exec_brings_both_streams_and_the_exit_code() {
+async fn exec_brings_both_streams_and_exit_code() {
     let host = Host::new();
     let node = host.node();
     let (pod, container) = node.run(&host, "exec", "sleep 1000").await;
@@ -29,7 +29,7 @@ async fn exec_brings_both_streams_and_the_exit_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stdin_goes_to_the_process_and_can_be_closed() {
+async fn stdin_reaches_the_process_and_closes() {
     let host = Host::new();
     let node = host.node();
     let (pod, container) = node.run(&host, "stdin", "sleep 1000").await;
@@ -48,7 +48,7 @@ async fn stdin_goes_to_the_process_and_can_be_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_has_a_size_and_can_be_resized() {
+async fn terminal_has_size_and_can_be_resized() {
     let host = Host::new();
     let node = host.node();
     let (pod, container) = node.run(&host, "terminal", "sleep 1000").await;
@@ -67,7 +67,7 @@ async fn a_terminal_has_a_size_and_can_be_resized() {
 
 /// Programs that are over before the shim has heard that they began, as many are that start at the same time.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_output_of_a_short_program_in_a_terminal_is_not_lost() {
+async fn short_terminal_output_is_not_lost() {
     let host = Host::new();
     let node = host.node();
     let (pod, container) = node.run(&host, "short", "sleep 1000").await;
@@ -89,7 +89,7 @@ async fn the_output_of_a_short_program_in_a_terminal_is_not_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dropping_a_session_kills_its_process_and_nothing_else() {
+async fn dropped_session_kills_only_its_process() {
     let host = Host::new();
     let node = host.node();
     let (pod, container) = node.run(&host, "dropped", "sleep 1000").await;
@@ -104,7 +104,7 @@ async fn dropping_a_session_kills_its_process_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_reader_makes_its_process_wait_and_nobody_else() {
+async fn slow_reader_delays_only_its_process() {
     let host = Host::new();
     let node = host.node();
     let (pod, container) = node.run(&host, "slow", "while true; do echo tick; sleep 0.01; done").await;
@@ -125,7 +125,7 @@ async fn a_slow_reader_makes_its_process_wait_and_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn attach_sees_output_and_feeds_stdin_and_the_container_outlives_it() {
+async fn attach_forwards_both_ways_and_may_end() {
     let host = Host::new();
     let mut node = host.node();
     let pod = host.pod("attach");
@@ -158,7 +158,7 @@ async fn attach_sees_output_and_feeds_stdin_and_the_container_outlives_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_container_with_a_terminal_is_logged_and_can_be_attached_to() {
+async fn terminal_container_is_logged_and_attachable() {
     let host = Host::new();
     let mut node = host.node();
     let pod = host.pod("console");
@@ -181,7 +181,7 @@ async fn a_container_with_a_terminal_is_logged_and_can_be_attached_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attached_client_that_does_not_read_misses_output_but_does_not_stop_the_container() {
+async fn stalled_attached_client_stops_nobody() {
     let host = Host::new();
     let mut node = host.node();
     let pod = host.pod("deaf");

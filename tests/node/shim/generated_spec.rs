@@ -52,7 +52,7 @@ const REACH: [(&str, &str); 10] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn by_default_a_container_reaches_nothing_of_the_host() {
+async fn by_default_container_reaches_nothing_of_host() {
     let host = Host::new();
     let lines = said(&host, &conditions(&REACH), |_, _| {}).await;
     assert_eq!(lines.len(), REACH.len(), "{lines:?}");
@@ -60,7 +60,7 @@ async fn by_default_a_container_reaches_nothing_of_the_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_privileged_container_reaches_what_the_host_has() {
+async fn privileged_container_reaches_what_host_has() {
     let host = Host::new();
     let script = conditions(&[("mount", "mount -t tmpfs none /tmp"), ("null", "test -c /dev/null"), ("kmsg", "test -c /dev/kmsg")])
         + "grep CapEff /proc/self/status; grep Seccomp: /proc/self/status";
@@ -88,7 +88,7 @@ async fn unmasked_proc_shows_proc_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_localhost_profile_is_loaded_from_its_directory_and_a_missing_one_is_an_error() {
+async fn localhost_profile_comes_from_its_directory() {
     let host = Host::new();
     let profiles = Paths::seccomp_profiles(host.paths());
     fs::create_dir_all(profiles.join("sub")).unwrap();
@@ -150,7 +150,7 @@ fn is_mounted(path: &Path) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mounts_travel_as_far_as_the_volume_mount_says() {
+async fn mount_propagation_follows_the_volume_mount() {
     for (propagation, in_container, on_host) in [
         (Propagation::Private, false, false),
         (Propagation::HostToContainer, true, false),

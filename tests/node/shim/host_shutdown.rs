@@ -11,7 +11,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn d12_hooks_come_first_and_sidecars_end_after_main_containers_the_last_one_first() {
+async fn d12_host_shutdown_ends_sidecars_last() {
     let host = Host::new();
     let node = host.node();
     let pod = host.pod("shutdown");
@@ -78,7 +78,7 @@ async fn d12_hooks_come_first_and_sidecars_end_after_main_containers_the_last_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hook_that_does_not_end_takes_no_longer_than_the_grace_period() {
+async fn hook_ends_with_the_grace_period() {
     let host = Host::new();
     let node = host.node();
     let pod = host.pod("shutdown");

@@ -7,7 +7,7 @@ use podstead::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_container_runs_in_its_sandbox_and_its_exit_is_recorded() {
+async fn exit_of_container_is_recorded() {
     let host = Host::new();
     let mut node = host.node();
     let (pod, container) = node.run(&host, "web", "echo out; echo err >&2; hostname; exit 7").await;
@@ -24,7 +24,7 @@ async fn a_container_runs_in_its_sandbox_and_its_exit_is_recorded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_is_not_there_says_so() {
+async fn program_that_is_not_there_says_so() {
     let host = Host::new();
     let node = host.node();
     let pod = host.pod("broken");
@@ -52,7 +52,7 @@ async fn a_program_that_is_not_there_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_may_not_be_executed_by_others_is_executed_by_its_owner() {
+async fn owner_executes_program_closed_to_others() {
     let host = Host::new();
     let mut node = host.node();
     std::fs::create_dir(host.layer().join("private")).unwrap();
@@ -77,7 +77,7 @@ async fn a_program_that_may_not_be_executed_by_others_is_executed_by_its_owner()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_container_that_ends_at_once_is_still_recorded_as_started_and_ended() {
+async fn immediate_end_is_recorded_with_start() {
     let host = Host::new();
     let mut node = host.node();
     let pod = host.pod("short");
@@ -94,7 +94,7 @@ async fn a_container_that_ends_at_once_is_still_recorded_as_started_and_ended() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn signals_reach_the_first_process_and_kill_reaches_all() {
+async fn signals_reach_first_process_kill_all() {
     let host = Host::new();
     let mut node = host.node();
     let (pod, container) =
@@ -116,7 +116,7 @@ async fn signals_reach_the_first_process_and_kill_reaches_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_uses_up_its_memory_is_recorded_as_such() {
+async fn out_of_memory_end_is_recorded() {
     let host = Host::new();
     let mut node = host.node();
     let pod = host.pod("hungry");
@@ -128,7 +128,7 @@ async fn a_process_that_uses_up_its_memory_is_recorded_as_such() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_termination_message_is_read_and_falls_back_to_the_log() {
+async fn termination_message_falls_back_to_log() {
     let host = Host::new();
     let mut node = host.node();
     let pod = host.pod("message");

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn long_partial_and_binary_output_is_logged_byte_by_byte() {
+async fn long_and_binary_output_is_logged() {
     let host = Host::new();
     let mut node = host.node();
     let script = r"printf 'a\0\377b\n'; head -c 40000 /dev/zero | tr '\0' x; echo; printf 'no newline'";
@@ -37,7 +37,7 @@ async fn long_partial_and_binary_output_is_logged_byte_by_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_million_lines_are_rotated_without_losing_one() {
+async fn million_lines_are_rotated_without_losing_one() {
     let host = Host::new().with_log_limits(LogLimits { max_bytes: 10 << 20, max_files: 100 });
     let mut node = host.node();
     let (_, container) = node.run(&host, "million", "seq 1000000").await;
@@ -65,7 +65,7 @@ async fn a_million_lines_are_rotated_without_losing_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_does_not_stop_the_workload_and_the_loss_is_told() {
+async fn full_disk_stops_no_workload() {
     let host = Host::new();
     let mut node = host.node();
     let logs = host.paths().logs.clone();
@@ -103,7 +103,7 @@ async fn a_full_disk_does_not_stop_the_workload_and_the_loss_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_noisy_container_leaves_turns_to_the_others() {
+async fn noisy_container_leaves_turns_to_others() {
     let host = Host::new().with_log_limits(LogLimits { max_bytes: 1 << 20, max_files: 2 });
     let node = host.node();
     let (pod, _noisy) = node.run(&host, "noisy", "yes").await;

@@ -59,7 +59,7 @@ impl RawClient {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_shim_does_not_know_is_answered_with_an_error() {
+async fn unknown_request_gets_an_error() {
     let host = Host::new();
     let node = host.node();
     let (pod, _) = node.run(&host, "protocol", "sleep 1000").await;
@@ -82,7 +82,7 @@ async fn what_a_shim_does_not_know_is_answered_with_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frame_may_come_byte_by_byte_and_garbage_costs_only_its_own_connection() {
+async fn garbage_costs_only_its_own_connection() {
     let host = Host::new();
     let node = host.node();
     let (pod, container) = node.run(&host, "garbage", "sleep 1000").await;

@@ -5,7 +5,7 @@ use podstead::{container::SandboxState, runtime::Runtime};
 use std::fs;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn containers_of_a_pod_share_network_host_name_and_shared_memory() {
+async fn containers_of_pod_share_their_namespaces() {
     let host = Host::new();
     let mut node = host.node();
     let mut pod = host.pod("shared");
@@ -30,7 +30,7 @@ async fn containers_of_a_pod_share_network_host_name_and_shared_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_may_use_the_namespaces_of_the_host() {
+async fn pod_may_use_namespaces_of_host() {
     let host = Host::new();
     let mut node = host.node();
     let mut pod = host.pod("hosts");
@@ -50,7 +50,7 @@ async fn a_pod_may_use_the_namespaces_of_the_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn containers_may_share_a_pid_namespace_whose_first_process_reaps_and_leads_nowhere() {
+async fn shared_pid_namespace_has_a_reaper() {
     let host = Host::new();
     let mut node = host.node();
     let mut pod = host.pod("processes");
@@ -74,7 +74,7 @@ async fn containers_may_share_a_pid_namespace_whose_first_process_reaps_and_lead
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_container_of_a_shared_pid_namespace_dies_alone_but_with_all_its_processes() {
+async fn one_container_of_shared_namespace_dies_alone() {
     let host = Host::new();
     let mut node = host.node();
     let mut pod = host.pod("alone");
@@ -91,7 +91,7 @@ async fn one_container_of_a_shared_pid_namespace_dies_alone_but_with_all_its_pro
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sandbox_made_again_replaces_the_older_one() {
+async fn sandbox_made_again_replaces_older_one() {
     let host = Host::new();
     let node = host.node();
     let mut pod = host.pod("again");
@@ -110,7 +110,7 @@ async fn a_sandbox_made_again_replaces_the_older_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_limits_of_a_living_pod_can_be_changed() {
+async fn limits_of_living_pod_can_be_changed() {
     let host = Host::new();
     let node = host.node();
     let mut pod = host.pod("limits");
@@ -126,7 +126,7 @@ async fn the_limits_of_a_living_pod_can_be_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sandbox_that_cannot_be_made_leaves_nothing() {
+async fn sandbox_that_cannot_be_made_leaves_nothing() {
     let host = Host::new();
     let node = host.node();
     let mut pod = host.pod("impossible");
@@ -137,7 +137,7 @@ async fn a_sandbox_that_cannot_be_made_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shared_pid_namespace_that_lost_its_first_process_is_a_lost_sandbox() {
+async fn shared_namespace_without_reaper_is_lost() {
     let host = Host::new();
     let mut node = host.node();
     let mut pod = host.pod("headless");

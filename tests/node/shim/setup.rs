@@ -9,7 +9,7 @@ use podstead::{
 use std::fs;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_has_its_directory_environment_home_and_streams() {
+async fn process_has_directory_environment_and_streams() {
     let host = Host::new();
     let mut node = host.node();
     let pod = host.pod("process");
@@ -27,7 +27,7 @@ async fn a_process_has_its_directory_environment_home_and_streams() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn writes_go_to_the_containers_own_layer_and_no_mount_is_seen_by_the_host() {
+async fn writes_stay_in_containers_own_layer() {
     let host = Host::new();
     let mut node = host.node();
     let (pod, container) = node.run(&host, "layers", "echo x > /bin/new; echo done; sleep 1000").await;
@@ -41,7 +41,7 @@ async fn writes_go_to_the_containers_own_layer_and_no_mount_is_seen_by_the_host(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_image_of_many_layers_with_long_paths_can_be_run() {
+async fn image_with_many_layers_runs() {
     let host = Host::new();
     let mut node = host.node();
     let pod = host.pod("many");
@@ -60,7 +60,7 @@ async fn an_image_of_many_layers_with_long_paths_can_be_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_container_that_cannot_be_made_says_why_and_leaves_nothing_and_one_that_the_runtime_refuses_only_its_record() {
+async fn failed_creation_leaves_only_its_reason() {
     let host = Host::new();
     let node = host.node();
     let pod = host.pod("broken");
@@ -152,7 +152,7 @@ async fn mounts_travel_as_each_volume_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn directories_may_have_paths_longer_than_a_socket_address() {
+async fn paths_may_exceed_a_socket_address() {
     let host = Host::with_roots_below(&"long/".repeat(40));
     let mut node = host.node();
     let pod = host.pod("long");

@@ -209,7 +209,7 @@ fn page_is_whole(site: &Site) {
 }
 
 #[test]
-fn boutique_answers_before_and_after_a_power_cut() {
+fn boutique_answers_before_and_after_power_cut() {
     let mut site = Site::start();
     import_image(&site.host);
     let manifest: String = TIERS.iter().map(|tier| deployment(tier) + &services(tier)).collect();

@@ -99,7 +99,7 @@ fn deployment_runs_scales_and_rolls_out() {
 }
 
 #[test]
-fn power_cut_in_a_rollout_ends_with_the_new_template() {
+fn power_cut_ends_with_new_template() {
     let mut host = TestHost::start();
     host.write_manifest("web.yaml", &deployment(4, "one", "strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}"));
     wait_ready(&host, 4, "one");
@@ -115,7 +115,7 @@ fn power_cut_in_a_rollout_ends_with_the_new_template() {
 
 /// W14.
 #[test]
-fn image_that_cannot_be_pulled_stops_no_pod() {
+fn missing_image_stops_no_pod_of_rollout() {
     let host = TestHost::start();
     let recreate = "strategy: {type: Recreate}";
     host.write_manifest("web.yaml", &deployment(1, "one", recreate));
@@ -245,7 +245,7 @@ fn indexed_job_completes_once() {
 }
 
 #[test]
-fn failing_job_is_tried_again_and_given_up() {
+fn failing_job_is_retried_and_given_up() {
     let host = TestHost::start();
     let job = JOB.replace("completionMode: Indexed", "backoffLimit: 0").replace("completions: 3", "completions: 1");
     host.write_manifest("job.yaml", &job.replace("echo index", "exit 3; echo"));
@@ -271,7 +271,7 @@ spec:
 ";
 
 #[test]
-fn cron_job_runs_in_each_minute_across_a_restart() {
+fn cron_job_runs_across_a_restart() {
     let mut host = TestHost::start();
     host.write_manifest("tick.yaml", CRON_JOB);
     let succeeded = |host: &TestHost, count: usize| {

@@ -7,8 +7,8 @@ mod made;
 mod media;
 mod signed;
 
-use crate::follower::DEADLINE;
-use podstead::artifact::{Artifact, SourceReport, Wishes};
+use crate::following::{Followed, Following};
+use podstead::artifact::{Artifact, SourceReport};
 use podstead::image::{ImageStore, ImageStoreConfig, JobSettings, Reserve};
 use podstead::pod::SourceId;
 use podstead::runtime::ImageService;
@@ -20,8 +20,6 @@ use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 #[derive(Debug)]
 struct Nobody;
@@ -111,43 +109,17 @@ impl Bench {
     }
 }
 
-/// Reports of a source, until it is dropped.
-struct Following {
-    reports: mpsc::Receiver<(SourceId, SourceReport)>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Following {
-    fn start(options: BundleOptions) -> Self {
-        let (sender, reports) = mpsc::channel(1);
-        let source = Box::new(BundleSource::new(SourceId::new("fleet"), options));
-        Self { reports, task: tokio::spawn(source.run(sender, Wishes::none())) }
+impl Followed for BundleOptions {
+    fn source(self) -> impl PodSource {
+        BundleSource::new(SourceId::new("fleet"), self)
     }
 
-    async fn next(&mut self) -> SourceReport {
-        tokio::time::timeout(DEADLINE, self.reports.recv()).await.expect("no report in time").unwrap().1
+    fn is_before_artifact(report: &SourceReport) -> bool {
+        matches!(report, SourceReport::Recovered)
     }
 
-    async fn artifact(&mut self) -> Artifact {
-        match self.next().await {
-            SourceReport::Artifact(artifact) => artifact,
-            SourceReport::Recovered => Box::pin(self.artifact()).await,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    async fn failure(&mut self) -> String {
-        match self.next().await {
-            SourceReport::Failed(reason) => reason,
-            SourceReport::Recovered => Box::pin(self.failure()).await,
-            other => panic!("{other:?}"),
-        }
+    fn is_before_failure(report: &SourceReport) -> bool {
+        matches!(report, SourceReport::Recovered)
     }
 }
 

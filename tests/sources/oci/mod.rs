@@ -13,7 +13,8 @@ mod signed;
 mod signing;
 
 use crate::follower::DEADLINE;
-use podstead::artifact::{Artifact, SourceReport, Wishes};
+use crate::following::{Followed, Following};
+use podstead::artifact::{Artifact, SourceReport};
 use podstead::image::{RegistryConfig, Repositories};
 use podstead::pod::SourceId;
 use podstead::source::PodSource;
@@ -24,8 +25,6 @@ use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 #[derive(Debug)]
 struct Nobody;
@@ -83,59 +82,17 @@ fn versions(range: &str) -> OciFollow {
     OciFollow::Semver(range.parse().unwrap())
 }
 
-/// Reports of a source, until it is dropped.
-struct Following {
-    reports: mpsc::Receiver<(SourceId, SourceReport)>,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-impl Following {
-    fn start(options: OciOptions) -> Self {
-        let (sender, reports) = mpsc::channel(1);
-        let source = Box::new(OciSource::new(SourceId::new("fleet"), options));
-        Self { reports, task: tokio::spawn(source.run(sender, Wishes::none())) }
+impl Followed for OciOptions {
+    fn source(self) -> impl PodSource {
+        OciSource::new(SourceId::new("fleet"), self)
     }
 
-    async fn next(&mut self) -> SourceReport {
-        tokio::time::timeout(DEADLINE, self.reports.recv()).await.expect("no report in time").unwrap().1
-    }
-
-    /// The next artifact. While docker-registry takes or deletes a tag, it lists it and does not have it for a moment.
-    async fn artifact(&mut self) -> Artifact {
-        loop {
-            match self.next().await {
-                SourceReport::Artifact(artifact) => return artifact,
-                SourceReport::Failed(reason) if reason.ends_with("(404 Not Found)") => {}
-                SourceReport::Recovered => {}
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-
-    /// Waits for a failure with this text, as [`Following::artifact`] does for an artifact.
-    async fn failure_with(&mut self, text: &str) {
-        let deadline = std::time::Instant::now() + DEADLINE;
-        let mut told = String::new();
-        while !told.contains(text) {
-            assert!(std::time::Instant::now() < deadline, "not {text:?}, but {told:?}");
-            match self.next().await {
-                SourceReport::Failed(reason) => told = reason,
-                SourceReport::Recovered => {}
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-
-    async fn failure(&mut self) -> String {
-        match self.next().await {
-            SourceReport::Failed(reason) => reason,
-            other => panic!("{other:?}"),
+    /// While docker-registry takes or deletes a tag, it lists it and does not have it for a moment.
+    fn is_before_artifact(report: &SourceReport) -> bool {
+        match report {
+            SourceReport::Failed(reason) => reason.ends_with("(404 Not Found)"),
+            SourceReport::Recovered => true,
+            _ => false,
         }
     }
 }

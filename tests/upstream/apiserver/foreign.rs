@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 #[test]
 #[ignore = "needs a real kube-apiserver: make cluster"]
-fn too_little_memory_disk_or_process_ids_is_said_of_the_node_while_it_lasts() {
+fn node_reports_pressure_while_it_lasts() {
     let cluster = RealCluster::start();
     pressure::comes_and_goes(node_host(&cluster, ""), || cluster.get("node", "", NODE));
 }
@@ -46,7 +46,7 @@ fn change_status(cluster: &RealCluster, change: impl Fn(&mut Value)) {
 
 #[test]
 #[ignore = "needs a real kube-apiserver: make cluster"]
-fn what_others_write_on_the_node_stays_through_patches_of_the_status_and_restarts() {
+fn foreign_writes_on_node_stay() {
     let cluster = RealCluster::start();
     let mut host = node_host(&cluster, ", pressure: {memoryAvailable: '0'}");
     host.write_manifest("web.yaml", &pod("web", ""));

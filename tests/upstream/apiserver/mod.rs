@@ -94,7 +94,7 @@ fn status_says(host: &TestHost, words: &str) {
 
 #[test]
 #[ignore = "needs a real kube-apiserver: make cluster"]
-fn e1_e2_e7_kubectl_shows_the_node_and_its_mirrors_whatever_their_manifests_refer_to() {
+fn e1_e2_e7_kubectl_shows_node_and_mirrors() {
     let cluster = RealCluster::start();
     let mut host = node_host(&cluster, ", labels: {topology.kubernetes.io/zone: berlin, node-role.kubernetes.io/edge: 'yes'}");
     host.write_manifest("rich.yaml", RICH);
@@ -186,7 +186,7 @@ fn e1_e2_e7_kubectl_shows_the_node_and_its_mirrors_whatever_their_manifests_refe
 
 #[test]
 #[ignore = "needs a real kube-apiserver: make cluster"]
-fn e4_a_mirror_comes_back_at_once_however_it_is_deleted_and_follows_its_manifest() {
+fn e4_deleted_mirror_returns_and_follows_manifest() {
     let cluster = RealCluster::start();
     let mut host = node_host(&cluster, "");
     host.write_manifest("web.yaml", &pod("web", ""));
@@ -218,7 +218,7 @@ fn e4_a_mirror_comes_back_at_once_however_it_is_deleted_and_follows_its_manifest
 
 #[test]
 #[ignore = "needs a real kube-apiserver: make cluster"]
-fn e5_e6_an_api_server_that_dies_stops_nothing_and_everything_is_settled_when_it_is_back() {
+fn e5_e6_dead_api_server_stops_nothing() {
     let mut cluster = RealCluster::start();
     let mut host = node_host(&cluster, "");
     host.write_manifest("web.yaml", &pod("web", ""));
@@ -259,7 +259,7 @@ fn e5_e6_an_api_server_that_dies_stops_nothing_and_everything_is_settled_when_it
 
 #[test]
 #[ignore = "needs a real kube-apiserver: make cluster"]
-fn a_node_that_somebody_made_is_joined_without_the_right_to_create_one_and_certificates_are_read_again() {
+fn foreign_node_is_joined_with_new_certificates() {
     let cluster = RealCluster::start();
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "edge"},
@@ -306,7 +306,7 @@ fn a_node_that_somebody_made_is_joined_without_the_right_to_create_one_and_certi
 
 #[test]
 #[ignore = "needs a real kube-apiserver: make cluster"]
-fn of_two_hosts_with_one_name_one_speaks_and_the_other_waits_until_it_is_silent() {
+fn one_of_two_equal_hosts_waits() {
     let cluster = RealCluster::start();
     let mut first = node_host(&cluster, "");
     first.write_manifest("web.yaml", &pod("web", ""));

@@ -40,7 +40,7 @@ fn plant_web(annotation: &str) -> String {
 }
 
 #[test]
-fn a_pod_sits_on_the_plants_vlan_beside_podsteads_own_network() {
+fn pod_sits_on_vlan_and_own_network() {
     let mut cni = CniSite::prepare("builtin");
     let (plc, master) = plant(&cni);
     cni.write("plant.conflist", &network("plant", "macvlan", &master, r#""mode": "bridge","#));
@@ -93,7 +93,7 @@ fn a_pod_sits_on_the_plants_vlan_beside_podsteads_own_network() {
 }
 
 #[test]
-fn what_a_pod_asks_for_and_cannot_have_is_told() {
+fn impossible_network_request_is_told() {
     let mut cni = CniSite::prepare("builtin");
     let (_plc, master) = plant(&cni);
     cni.write("fixed.conflist", &network("fixed", "macvlan", &master, "").replace(r#""ips": true, "#, ""));
@@ -142,7 +142,7 @@ fn ipvlan_works_or_says_why_not() {
 }
 
 #[test]
-fn a_vlan_of_its_own_is_made_for_a_pod() {
+fn own_vlan_is_made_for_pod() {
     let mut cni = CniSite::prepare("builtin");
     let (plc, master) = plant(&cni);
     if !master.contains('.') {
@@ -161,7 +161,7 @@ fn a_vlan_of_its_own_is_made_for_a_pod() {
 }
 
 #[test]
-fn the_default_route_of_a_pod_may_be_on_another_interface() {
+fn default_route_may_use_another_interface() {
     let mut cni = CniSite::prepare("builtin");
     let (plc, master) = plant(&cni);
     cni.write("plant.conflist", &network("plant", "macvlan", &master, ""));
@@ -208,7 +208,7 @@ fn the_default_route_of_a_pod_may_be_on_another_interface() {
 }
 
 #[test]
-fn a_first_interface_of_plugins_gets_its_default_route_back() {
+fn plugin_interface_gets_default_route_back() {
     let mut cni = CniSite::prepare("cni");
     let (plc, master) = plant(&cni);
     cni.write("10-lan.conflist", &cni.bridge(""));

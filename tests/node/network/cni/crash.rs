@@ -31,7 +31,7 @@ fn wait_paused(cni: &CniSite) -> u32 {
 }
 
 #[test]
-fn a_daemon_that_dies_in_the_middle_of_add_or_del_leaves_nothing() {
+fn daemon_dead_during_plugin_leaves_nothing() {
     let mut cni = CniSite::bridged();
     slow_bridge(&cni);
     for moment in ["before-ADD", "after-ADD"] {
@@ -68,7 +68,7 @@ fn a_daemon_that_dies_in_the_middle_of_add_or_del_leaves_nothing() {
 }
 
 #[test]
-fn a_host_that_starts_again_gives_addresses_back() {
+fn host_that_starts_again_gives_addresses_back() {
     let mut cni = CniSite::bridged();
     cni.site.host.write_manifest("one.yaml", &web("one", "", ""));
     cni.address("one");

@@ -39,7 +39,7 @@ fn pins(cni: &CniSite) -> usize {
 }
 
 #[test]
-fn after_kills_at_random_points_nothing_of_plugins_is_leaked_and_all_pods_are_connected() {
+fn random_kills_leak_nothing_of_plugins() {
     let kills = std::env::var("PODSTEAD_KILLS").map_or(KILLS, |text| text.parse().unwrap());
     let mut cni = CniSite::bridged();
     let mut random = Random::new();

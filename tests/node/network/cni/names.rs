@@ -19,7 +19,7 @@ fn pod(name: &str, policy: &str) -> String {
 const OF_THE_NETWORK: &str = "search a.plant.example plant.example\nnameserver 10.77.0.53\noptions ndots:2\n";
 
 #[test]
-fn d22_name_servers_of_the_first_network_are_what_cluster_first_means() {
+fn d22_cluster_first_means_first_networks_servers() {
     let mut cni = CniSite::prepare("cni");
     cni.write("10-lan.conflist", &with_resolver(&cni));
     cni.site.host.start_daemon();
@@ -53,7 +53,7 @@ fn d22_name_servers_of_the_first_network_are_what_cluster_first_means() {
 }
 
 #[test]
-fn a_pod_that_chose_another_first_network_is_not_sent_to_podsteads_resolver() {
+fn pod_of_other_network_avoids_own_resolver() {
     let mut cni = CniSite::prepare("builtin");
     cni.write("lan.conflist", &with_resolver(&cni));
     cni.site.host.start_daemon();
@@ -79,7 +79,7 @@ fn dig(cni: &CniSite, pod: &str, words: &str, what: &str) {
 }
 
 #[test]
-fn d22_pods_whose_router_is_the_host_find_each_other_by_name() {
+fn d22_pods_routed_by_host_find_names() {
     let mut cni = CniSite::prepare(&format!("cni, dns: {{forwarders: ['{OUTSIDE_V4}']}}"));
     cni.write("10-lan.conflist", &cni.bridge(""));
     let _server = names::NameServer::start(&cni.site);
@@ -114,7 +114,7 @@ fn d22_pods_whose_router_is_the_host_find_each_other_by_name() {
 }
 
 #[test]
-fn d22_pods_find_the_resolver_by_ipv6_where_their_first_router_is() {
+fn d22_pods_find_the_resolver_by_ipv6() {
     let mut cni = CniSite::prepare("cni");
     cni.write("10-lan.conflist", &cni.bridge("").replace("10.77.0.0/24", "fd77::/64").replace("0.0.0.0/0", "::/0"));
     cni.site.host.start_daemon();
@@ -129,7 +129,7 @@ fn d22_pods_find_the_resolver_by_ipv6_where_their_first_router_is() {
 
 /// A pair of interfaces for each pod, all with the same router.
 #[test]
-fn d22_pods_of_point_to_point_links_find_each_other_by_name() {
+fn d22_point_to_point_pods_find_names() {
     let mut cni = CniSite::prepare("cni");
     let ipam = cni.path("ipam").display().to_string();
     cni.write(
@@ -151,7 +151,7 @@ fn d22_pods_of_point_to_point_links_find_each_other_by_name() {
 
 /// A pod on podstead's own network and one of a plugin's ask the same resolver, each where it finds it.
 #[test]
-fn d22_pods_of_both_networks_know_each_others_names() {
+fn d22_both_networks_know_each_others_names() {
     let mut cni = CniSite::prepare("builtin");
     cni.write("lan.conflist", &cni.bridge(""));
     cni.site.host.start_daemon();
@@ -166,7 +166,7 @@ fn d22_pods_of_both_networks_know_each_others_names() {
 
 /// No way to the host is known of a pod whose router is another machine, and where the resolver is switched off, it is nobody's.
 #[test]
-fn d22_pods_that_do_not_reach_the_resolver_have_the_name_servers_of_the_host() {
+fn d22_pods_without_resolver_use_hosts_servers() {
     let servers = |text: &str| -> Vec<String> {
         text.lines().filter(|line| line.starts_with("nameserver ")).take(3).map(str::to_owned).collect()
     };
@@ -214,7 +214,7 @@ fn port_53_belongs_to_whoever_wants_it() {
 
 /// Rules of the host that drop what they do not know are its owner's to change: pods are not sent to a resolver that they do not reach.
 #[test]
-fn d22_pods_that_a_firewall_keeps_from_the_resolver_have_the_name_servers_of_the_host() {
+fn d22_pods_behind_firewall_use_hosts_servers() {
     let mut cni = CniSite::prepare("cni");
     cni.write("10-lan.conflist", &cni.bridge(""));
     cni.site.machine.run("iptables-nft -P INPUT DROP");

@@ -9,7 +9,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// shows: spec.containers[].ports[].hostPort
 #[test]
-fn pods_are_connected_by_bridge_host_local_and_portmap() {
+fn bridge_host_local_and_portmap_connect_pods() {
     let cni = CniSite::bridged();
     let host = &cni.site.host;
     host.write_manifest("one.yaml", &web("one", "", "{containerPort: 80, hostPort: 8081}"));
@@ -76,7 +76,7 @@ fn limits_of_bandwidth_become_queueing_disciplines() {
 }
 
 #[test]
-fn a_removed_interface_is_found_and_made_anew() {
+fn removed_interface_is_found_and_made_anew() {
     let cni = CniSite::bridged();
     cni.site.host.write_manifest("one.yaml", &web("one", "", "{containerPort: 80, hostPort: 8081}"));
     cni.address("one");
@@ -92,7 +92,7 @@ fn a_removed_interface_is_found_and_made_anew() {
 }
 
 #[test]
-fn pods_wait_for_a_network_and_start_when_it_is_there() {
+fn pods_wait_for_their_network() {
     let mut cni = CniSite::prepare("cni");
     std::fs::remove_dir(cni.path("net.d")).unwrap();
     cni.site.host.start_daemon();
@@ -108,7 +108,7 @@ fn pods_wait_for_a_network_and_start_when_it_is_there() {
 }
 
 #[test]
-fn pods_outlive_their_configuration_and_are_taken_down_without_it() {
+fn pods_outlive_their_network_configuration() {
     let mut cni = CniSite::bridged();
     cni.site.host.write_manifest("one.yaml", &web("one", "", "{containerPort: 80, hostPort: 8081}"));
     let one = cni.address("one");
@@ -130,7 +130,7 @@ fn pods_outlive_their_configuration_and_are_taken_down_without_it() {
 }
 
 #[test]
-fn a_port_of_the_host_is_refused_where_no_plugin_leads_to_pods() {
+fn port_without_port_plugin_is_refused() {
     let mut cni = CniSite::prepare("cni");
     let without = cni.bridge("").replace(r#""capabilities": {"portMappings": true}"#, r#""x": 1"#);
     cni.write("10-lan.conflist", &without);

@@ -34,7 +34,7 @@ fn calls(cni: &CniSite, command: &str) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn plugins_of_version_1_1_are_asked_for_status_and_told_what_is_garbage() {
+fn version_1_1_plugins_get_status_gc() {
     let mut cni = CniSite::prepare("cni");
     cni.plugin("recorder", &recorder(&cni));
     fs::write(cni.path("down"), "").unwrap();
@@ -86,7 +86,7 @@ fn plugins_of_version_1_1_are_asked_for_status_and_told_what_is_garbage() {
 }
 
 #[test]
-fn the_version_is_the_latest_that_configuration_and_plugin_have_in_common() {
+fn latest_common_version_is_used() {
     let mut cni = CniSite::prepare("cni");
     // Debian's plugins speak 1.0.0 at most.
     let list =

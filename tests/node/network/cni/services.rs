@@ -68,7 +68,7 @@ fn refuses(site: &Site, pod: &str, url: &str) {
 /// Issue of networks by plugins: by bridge and ptp, addresses of Services answer: endpoints of podstead's own network, of the same bridge, and the pod
 /// itself; also after a restart of the daemon and after the rules were flushed.
 #[test]
-fn pods_of_plugins_reach_services_through_the_host() {
+fn pods_of_plugins_reach_services_through_host() {
     let mut cni = CniSite::prepare("builtin");
     cni.write("10-lan.conflist", &cni.bridge(""));
     cni.write("20-line.conflist", &ptp(&cni));
@@ -108,7 +108,7 @@ fn pods_of_plugins_reach_services_through_the_host() {
 
 /// A pod whose packets do not pass the host is told, and another one is not.
 #[test]
-fn pod_beside_the_host_is_told_of_services() {
+fn pod_beside_host_is_told_of_services() {
     let mut cni = CniSite::prepare("builtin");
     cni.write("10-lan.conflist", &cni.bridge(""));
     cni.write("30-outer.conflist", &macvlan(&cni));

@@ -9,7 +9,7 @@ use std::time::Duration;
 const SOON: Duration = Duration::from_secs(90);
 
 #[test]
-fn a_plugin_that_is_missing_fails_or_hangs_is_told_in_words() {
+fn failing_plugin_is_reported_in_words() {
     let mut cni = CniSite::prepare("cni");
     cni.write("10-lan.conflist", r#"{"cniVersion": "1.0.0", "name": "lan", "plugins": [{"type": "absent"}]}"#);
     cni.site.host.start_daemon();
@@ -48,7 +48,7 @@ fn a_plugin_that_is_missing_fails_or_hangs_is_told_in_words() {
 }
 
 #[test]
-fn what_was_never_made_does_not_keep_a_pod_from_another_network() {
+fn unmade_network_blocks_no_other_one() {
     let mut cni = CniSite::prepare("cni");
     cni.plugin("broken", "echo '{\"code\": 100, \"msg\": \"broken\"}'; exit 1");
     cni.write("10-lan.conflist", r#"{"cniVersion": "1.0.0", "name": "lan", "plugins": [{"type": "broken"}]}"#);
@@ -61,7 +61,7 @@ fn what_was_never_made_does_not_keep_a_pod_from_another_network() {
 }
 
 #[test]
-fn a_plugin_that_is_gone_for_good_does_not_keep_a_pod_for_ever() {
+fn plugin_gone_for_good_frees_its_pod() {
     let mut cni = CniSite::prepare("cni");
     cni.plugin("link", r#"[ $CNI_COMMAND = ADD ] && nsenter --net=$CNI_NETNS ip link add eth0 type bridge; cat > /dev/null; [ $CNI_COMMAND = ADD ] && echo '{"cniVersion": "1.0.0", "interfaces": [{"name": "eth0", "sandbox": "/x"}], "ips": [{"address": "10.9.0.1/24", "interface": 0}]}'; exit 0"#);
     cni.write("10-lan.conflist", r#"{"cniVersion": "1.0.0", "name": "lan", "plugins": [{"type": "link"}]}"#);
