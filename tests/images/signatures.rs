@@ -469,6 +469,6 @@ async fn bundle_brings_signatures_of_cosign() {
     assert!(refused.contains("is refused") && refused.contains("signature 1: made by none of the keys"), "{refused}");
     assert_eq!((stranger.layers(), stranger.staged()), (0, 0));
     let store = test.open_with(by(&signer));
-    assert_eq!(store.import_bundle(file, &path, images).await.unwrap(), [image.clone()]);
+    assert_eq!(store.import_bundle(file, &path, images).await.unwrap(), [&*image]);
     assert_eq!(ensure(&store, &image, PullPolicy::Never).await.unwrap().digest, digest);
 }

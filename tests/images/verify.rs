@@ -201,7 +201,7 @@ async fn preloaded_image_is_mended_from_its_archive() {
     let mended = store.verify(&[], true).await.unwrap().images.remove(0);
     assert_eq!(mended.damage.len(), 2, "{mended:?}");
     assert_eq!(mended.repair, Some(Repair::Done { from: test.path("preload/a.tar.gz").display().to_string() }));
-    assert!(image.layers[1].join("etc/added").is_file() && !image.layers[0].join("bin/strange").exists());
+    assert!(image.layers[1].join("etc/added").is_file() && !image.layers[0].join("bin/strange").is_file());
     assert_eq!((test.layers(), test.staged()), (2, 0), "nobody had the damaged ones");
     assert_eq!(references(&store).await, ["localhost/a:1"]);
     preload.abort();

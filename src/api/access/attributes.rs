@@ -162,8 +162,7 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         Route::NodeMetrics => (METRICS_GROUP, "nodes", "", Place::All),
         Route::NodeMetric(name) => (METRICS_GROUP, "nodes", "", Place::Global(name)),
         Route::Namespaces => ("", "namespaces", "", Place::All),
-        // As in a cluster, so that a role of one namespace can look at it.
-        Route::Namespace(path) => ("", "namespaces", "", Place::Named(path)),
+        Route::Namespace(path) => ("", "namespaces", "", Place::Named(path)), // As in a cluster: for roles of one namespace.
         Route::Nodes => ("", "nodes", "", Place::All),
         Route::Node(name) => ("", "nodes", "", Place::Global(name)),
         Route::Pods(namespace) => ("", "pods", "", of(namespace.as_ref())),

@@ -75,6 +75,8 @@ impl From<RegistryError> for Stop {
 }
 
 /// A transfer while it fetches.
+///
+/// One type because each step of a connection reads and changes most of it.
 pub(super) struct Download<'a> {
     transfers: &'a Transfers,
     transfer: &'a Arc<Transfer>,
