@@ -264,7 +264,7 @@ impl ImageStore {
         self.disk.tell_space();
     }
 
-    /// What starts the jobs of this store: two launchers would remove each other's groups.
+    /// The launcher of the jobs of this store: two launchers would remove each other's groups.
     pub fn launcher(&self) -> &Arc<Launcher> {
         &self.launcher
     }

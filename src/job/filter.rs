@@ -32,17 +32,17 @@ pub static FILES: &[Call] = calls! {
     SYS_fchdir SYS_getcwd
 };
 
-/// What libgit2 does beside that to write a pack.
+/// Calls of libgit2 beside those, for writing a pack.
 pub static PACK: &[Call] = calls! {
     SYS_faccessat SYS_faccessat2 SYS_readlinkat SYS_msync SYS_fsync SYS_fdatasync SYS_umask SYS_getuid SYS_geteuid SYS_getppid SYS_sysinfo
 };
 
-/// What libgit2 does by names that only older machines have.
+/// Calls of libgit2 by names that only older machines have.
 #[cfg(target_arch = "x86_64")]
 pub static OLD_PACK: &[Call] = calls! {
     SYS_open SYS_access SYS_stat SYS_lstat SYS_rename SYS_link SYS_unlink SYS_mkdir SYS_rmdir SYS_chmod SYS_readlink
 };
-/// What libgit2 does by names that only older machines have.
+/// Calls of libgit2 by names that only older machines have.
 #[cfg(not(target_arch = "x86_64"))]
 pub static OLD_PACK: &[Call] = &[];
 

@@ -171,7 +171,7 @@ pub enum Repair {
     },
     /// It is still damaged.
     Failed {
-        /// What is needed, and what was tried.
+        /// The need, and the attempts.
         reason: String,
     },
 }

@@ -32,7 +32,7 @@ pub(crate) struct Authority {
     pub(crate) client: String,
 }
 
-/// When a certificate is valid.
+/// Periods of validity of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Validity {
     Now,

@@ -41,7 +41,7 @@ impl Site {
         self.image.layers[1].join("etc/added")
     }
 
-    /// What a disk may do.
+    /// Damages files as a disk may do.
     fn damage(&self) {
         fs::write(self.added(), b"written by the disk!\n").unwrap();
     }

@@ -1,4 +1,4 @@
-//! What is said beside the table of images.
+//! Notes beside the table of images.
 
 use crate::client::{Client, OWN, Target};
 use podstead_api::show::human_size;

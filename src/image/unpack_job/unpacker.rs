@@ -92,7 +92,7 @@ impl Unpacker {
         Self { launcher, events }
     }
 
-    /// What starts its jobs: all jobs of a daemon are started by one launcher.
+    /// The launcher of its jobs: all jobs of a daemon are started by one launcher.
     pub fn launcher(&self) -> &Arc<Launcher> {
         &self.launcher
     }

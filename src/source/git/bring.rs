@@ -161,7 +161,7 @@ impl Bringing<'_> {
     }
 }
 
-/// What is here where `commit` is complete.
+/// The objects that are present where `commit` is complete.
 fn here(state: State, objects: Objects, commit: ObjectId, ancestor: Option<ObjectId>) -> Result<Here, GitError> {
     let lineage = match ancestor {
         None => true,

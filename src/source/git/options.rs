@@ -40,7 +40,7 @@ pub struct GitOptions {
     pub last_accepted: Option<Revision>,
     /// The source's own directory for what it fetches.
     pub store: PathBuf,
-    /// What starts the processes that read objects.
+    /// The starter of the processes that read objects.
     pub jobs: Arc<ObjectJobs>,
 }
 

@@ -53,7 +53,7 @@ fn options(url: &str, state: &Path) -> GitOptions {
     }
 }
 
-/// What starts jobs: this test is another program.
+/// The starter of jobs: this test is another program.
 fn jobs(settings: JobSettings, events: Arc<dyn EventRecorder>) -> Arc<ObjectJobs> {
     assert!(nix::unistd::geteuid().is_root(), "jobs give up rights that only root has: these tests need root");
     let program = match std::env::var_os("PODSTEAD_BIN_DIR") {

@@ -3,7 +3,7 @@
 use super::header::{Fault, id_of, line};
 use crate::git::protocol::ObjectId;
 
-/// What a commit says.
+/// Content of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::git) struct Commit {
     /// Its files.

@@ -1,4 +1,4 @@
-//! What objects of text have in common: headers in lines, and faults.
+//! Common parts of objects of text: headers in lines, and faults.
 
 use crate::git::protocol::ObjectId;
 

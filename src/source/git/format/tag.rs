@@ -3,7 +3,7 @@
 use super::header::{Fault, id_of, line};
 use crate::git::protocol::ObjectId;
 
-/// What an annotated tag says.
+/// Content of an annotated tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::git) struct Tag {
     /// Object that it names.

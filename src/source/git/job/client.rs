@@ -60,7 +60,7 @@ pub struct ObjectJobs {
 }
 
 impl ObjectJobs {
-    /// What starts jobs by `launcher`.
+    /// Object jobs that `launcher` starts.
     pub fn new(launcher: Arc<Launcher>, events: Arc<dyn EventRecorder>) -> Self {
         Self { launcher, events }
     }

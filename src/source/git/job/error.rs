@@ -17,7 +17,7 @@ pub enum JobError {
     /// It was not started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// What it needs could not be made.
+    /// A resource of the job could not be made.
     #[error("prepare the job that reads git objects")]
     Prepare(#[source] io::Error),
     /// It could not give up its rights, and refused to work.

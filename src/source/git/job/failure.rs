@@ -36,7 +36,7 @@ impl From<JobError> for Failure {
 }
 
 impl Failure {
-    /// What a job says about its failure.
+    /// The error for a failure that a job reports.
     pub(super) fn of_failure(Failed { kind, text }: &Failed) -> Self {
         let told = Told::new(text);
         match kind {
@@ -51,7 +51,7 @@ impl Failure {
     }
 }
 
-/// What stopped a job: its own end counts where it gave no answer.
+/// The reason for the end of a job: its own end counts where it gave no answer.
 pub(super) fn ended(conversation: Conversation, failure: Failure) -> Failure {
     match (failure, conversation) {
         (Failure::Job(JobError::NoAnswer(_)), conversation) => match conversation.end(END) {

@@ -76,7 +76,7 @@ impl Serving {
         Ok((items, content))
     }
 
-    /// What cannot be read behind the first commit is left out: whoever needs it asks for it, and is told.
+    /// Walks the commits from `from` on. One that cannot be read behind the first is left out: whoever needs it asks for it, and is told.
     fn walk(&mut self, from: &[ObjectId]) -> Result<Answer, git2::Error> {
         let (mut items, mut content) = (Vec::new(), Vec::new());
         let mut next: VecDeque<ObjectId> = from.iter().copied().collect();

@@ -13,7 +13,7 @@ pub(super) const MAX_ANSWER: u64 = 16 << 20;
 /// The largest object.
 pub(super) const MAX_OBJECT: u64 = 256 << 20;
 
-/// What a job is to do.
+/// Work of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Work {
@@ -31,7 +31,7 @@ pub(super) enum Work {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Request {
-    /// What to do.
+    /// The work.
     pub(super) work: Work,
     /// Limits of the process.
     pub(super) rlimits: Rlimits,

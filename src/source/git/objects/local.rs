@@ -68,7 +68,7 @@ fn git_directory(path: &Path) -> Result<PathBuf, GitError> {
     Ok(directory)
 }
 
-/// What stands in the files of references.
+/// Content of a file of references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Value {
     Id(ObjectId),
@@ -136,7 +136,7 @@ fn check_count(found: &BTreeMap<String, Value>) -> Result<(), DamageError> {
     Ok(())
 }
 
-/// What stands in the file of a reference; `None` for one that is being written, or for another file.
+/// The value in the file of a reference; `None` for one that is being written, or for another file.
 fn value_of(text: &str) -> Option<Value> {
     let text = text.trim();
     match text.strip_prefix("ref:") {

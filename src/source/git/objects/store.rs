@@ -37,7 +37,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// What starts the jobs that read and write here.
+    /// The starter of the jobs that read and write here.
     pub(super) fn jobs(&self) -> &Arc<ObjectJobs> {
         &self.jobs
     }
