@@ -162,7 +162,7 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         Route::NodeMetrics => (METRICS_GROUP, "nodes", "", Place::All),
         Route::NodeMetric(name) => (METRICS_GROUP, "nodes", "", Place::Global(name)),
         Route::Namespaces => ("", "namespaces", "", Place::All),
-        Route::Namespace(path) => ("", "namespaces", "", Place::Named(path)), // As in a cluster: for roles of one namespace.
+        Route::Namespace(path) => ("", "namespaces", "", Place::Named(path)), // As in a cluster: roles of the namespace can see it.
         Route::Nodes => ("", "nodes", "", Place::All),
         Route::Node(name) => ("", "nodes", "", Place::Global(name)),
         Route::Pods(namespace) => ("", "pods", "", of(namespace.as_ref())),

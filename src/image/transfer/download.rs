@@ -76,7 +76,7 @@ impl From<RegistryError> for Stop {
 
 /// A transfer while it fetches.
 ///
-/// One type because each step of a connection reads and changes most of it.
+/// One type because one task owns it from the first request to the last byte; its parts own their state.
 pub(super) struct Download<'a> {
     transfers: &'a Transfers,
     transfer: &'a Arc<Transfer>,
