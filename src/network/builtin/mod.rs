@@ -14,6 +14,7 @@ mod bridged;
 mod care;
 pub mod diagnosis;
 mod durability;
+mod family;
 mod firewalld;
 mod firewalls;
 mod fixed_rules;

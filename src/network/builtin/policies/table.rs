@@ -1,15 +1,13 @@
 //! Sets, chains and fixed rules. **Pure**.
 
+use super::super::family::{Ends, ends};
 use podstead_pod::host_ports::Protocol;
 use podstead_policy::definition::Direction;
 use podstead_policy::table::{ChainName, Element, Line, SetName};
 use podstead_service::range::Family;
-use podstead_sys::netlink::expressions::{
-    DESTINATION_PORT, Field, IPV4_DESTINATION, IPV4_SOURCE, IPV6_DESTINATION, IPV6_SOURCE, Meta, REGISTER, Refusal, Rule,
-    TCP_FLAGS, Verdict,
-};
+use podstead_sys::netlink::expressions::{DESTINATION_PORT, Meta, REGISTER, Refusal, Rule, TCP_FLAGS, Verdict};
 use podstead_sys::netlink::maps::{Elements, MapElement, MapSpec, MapValue, Part, Values};
-use podstead_sys::netlink::nftables::{Batch, IPV4, IPV6};
+use podstead_sys::netlink::nftables::Batch;
 use podstead_sys::netlink::rtnetlink::octets;
 
 const TCP: u8 = 6;
@@ -39,41 +37,6 @@ pub(super) fn denied(direction: Direction, family: Family) -> &'static str {
         (Direction::Ingress, Family::V6) => "denied_in6",
         (Direction::Egress, Family::V4) => "denied_out4",
         (Direction::Egress, Family::V6) => "denied_out6",
-    }
-}
-
-/// Names and keys that differ between the families.
-struct Ends {
-    number: u8,
-    source: Field,
-    destination: Field,
-    gateway: std::net::IpAddr,
-    source_part: Part,
-    destination_part: Part,
-    /// Registers of an address.
-    words: u32,
-}
-
-fn ends(family: Family) -> Ends {
-    match family {
-        Family::V4 => Ends {
-            number: IPV4,
-            source: IPV4_SOURCE,
-            destination: IPV4_DESTINATION,
-            gateway: super::super::GATEWAY_V4.into(),
-            source_part: Part::Ipv4Source,
-            destination_part: Part::Ipv4Destination,
-            words: 1,
-        },
-        Family::V6 => Ends {
-            number: IPV6,
-            source: IPV6_SOURCE,
-            destination: IPV6_DESTINATION,
-            gateway: super::super::GATEWAY_V6.into(),
-            source_part: Part::Ipv6Source,
-            destination_part: Part::Ipv6Destination,
-            words: 4,
-        },
     }
 }
 

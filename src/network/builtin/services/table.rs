@@ -1,16 +1,16 @@
 //! Maps, chains and fixed rules. **Pure**.
 
+use super::super::family::{Ends, ends};
 use super::super::guests;
 use super::ServiceRanges;
 use super::elements::name;
 use podstead_service::frontends::Chain;
 use podstead_service::range::{Family, Subnet};
 use podstead_sys::netlink::expressions::{
-    DESTINATION_NAT, DESTINATION_PORT, Field, INVALID, IPV4_DESTINATION, IPV4_SOURCE, IPV6_DESTINATION, IPV6_SOURCE, Meta,
-    Original, REGISTER, Refusal, Rule, Update, Verdict,
+    DESTINATION_NAT, DESTINATION_PORT, Field, INVALID, Meta, Original, REGISTER, Refusal, Rule, Update, Verdict,
 };
 use podstead_sys::netlink::maps::{Elements, MapSpec, Part, Values};
-use podstead_sys::netlink::nftables::{Batch, Hook, IPV4, IPV6};
+use podstead_sys::netlink::nftables::{Batch, Hook};
 use podstead_sys::netlink::rtnetlink::octets;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -22,41 +22,6 @@ const MOST_BONDS: u32 = 65_535;
 const NAME_WORDS: u32 = 4;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-
-/// Names and keys that differ between the families.
-struct Ends {
-    number: u8,
-    source: Field,
-    destination: Field,
-    original: Original,
-    source_part: Part,
-    destination_part: Part,
-    /// Registers of an address.
-    words: u32,
-}
-
-fn ends(family: Family) -> Ends {
-    match family {
-        Family::V4 => Ends {
-            number: IPV4,
-            source: IPV4_SOURCE,
-            destination: IPV4_DESTINATION,
-            original: Original::Ipv4Destination,
-            source_part: Part::Ipv4Source,
-            destination_part: Part::Ipv4Destination,
-            words: 1,
-        },
-        Family::V6 => Ends {
-            number: IPV6,
-            source: IPV6_SOURCE,
-            destination: IPV6_DESTINATION,
-            original: Original::Ipv6Destination,
-            source_part: Part::Ipv6Source,
-            destination_part: Part::Ipv6Destination,
-            words: 4,
-        },
-    }
-}
 
 /// Returns true if clients can be bound to endpoints (S20): `nft` 1.0.6 aborts when it loads a listing with such a rule for IPv6 (R4).
 fn has_bonds(family: Family) -> bool {
