@@ -1,25 +1,23 @@
 //! Kinds that are looked up when somebody asks, rather than published: ConfigMaps, Secrets, claims, NetworkPolicies, Endpoints, sources,
 //! images, namespaces, the node and its Lease, ControllerRevisions. Their journals are empty until then, and a watch keeps them up to date while it lasts: where nobody asks, nothing is kept and nothing runs.
 
-use super::collection::{Collection, Lag};
+use super::collection::Lag;
 use super::failure::ApiFailure;
 use super::kinds::LookedUpKind;
 use super::looked_up_journals::Shelf;
 use super::published::PodKey;
-use super::published_objects::{self, PublishedObject};
+use super::published_objects::{self, ObjectCollection, PublishedObject};
 use super::route::{OWN_API_VERSION, PodPath};
 use super::table::Column;
 use super::{
     Backend, claims, controller_revisions, endpoints, images, leases, namespaces, network_policies, networking, nodes, objects,
     own, pulls,
 };
-use bytes::Bytes;
 use jiff::Timestamp;
 use podstead_expand::CONTROLLER_REVISION;
 use podstead_pod::objects::{ObjectKind, ObjectName, Objects};
 use podstead_telemetry::journal::Journal;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 /// Columns of kinds of which there is never one.
@@ -90,10 +88,7 @@ impl LookedUp {
     }
 }
 
-impl Collection for LookedUp {
-    type Key = PodKey;
-    type Item = PublishedObject;
-
+impl ObjectCollection for LookedUp {
     fn api_version(&self) -> &'static str {
         match self.kind {
             LookedUpKind::ConfigMap
@@ -170,28 +165,7 @@ impl Collection for LookedUp {
         &self.shelf().journal
     }
 
-    fn namespace<'a>(&self, item: &'a PublishedObject) -> &'a str {
-        &item.key.namespace
-    }
-
-    fn labels<'a>(&self, item: &'a PublishedObject) -> Option<&'a BTreeMap<String, String>> {
-        Some(&item.labels)
-    }
-
-    fn field(&self, item: &PublishedObject, name: &str) -> String {
-        item.field(name)
-    }
-
-    fn metadata(&self, item: &PublishedObject) -> Value {
-        item.metadata()
-    }
-
-    fn json(&self, item: &PublishedObject) -> Bytes {
-        item.json()
-    }
-
-    fn cells(&self, item: &PublishedObject, now: Timestamp) -> Vec<Value> {
-        let object = item.object();
+    fn cells(&self, object: Value, now: Timestamp) -> Vec<Value> {
         match self.kind {
             LookedUpKind::ConfigMap => objects::config_map_cells(&object, now),
             LookedUpKind::Secret => objects::secret_cells(&object, now),

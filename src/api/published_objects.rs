@@ -1,10 +1,97 @@
 //! Objects as JSON text, each with a version: for kinds that podstead does not keep as typed values.
 
+use super::collection::{Collection, Lag};
+use super::failure::ApiFailure;
 use super::key::PodKey;
+use super::table::Column;
 use bytes::Bytes;
+use jiff::Timestamp;
 use podstead_telemetry::journal::Journal;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A kind of object that is kept as JSON text; the methods are those of [`Collection`].
+pub(super) trait ObjectCollection: Send + Sync + 'static {
+    /// The API version, e.g. `v1`.
+    fn api_version(&self) -> &'static str;
+    /// The kind, e.g. `Service`.
+    fn kind(&self) -> &'static str;
+    /// Fields that may be selected by.
+    fn fields(&self) -> &'static [&'static str];
+    /// Columns of a table.
+    fn columns(&self) -> &'static [Column];
+    /// Journal with the objects.
+    fn journal(&self) -> &Journal<PodKey, PublishedObject>;
+    /// One cell for each of [`ObjectCollection::columns`].
+    fn cells(&self, object: Value, now: Timestamp) -> Vec<Value>;
+
+    /// Brings the journal up to date, for a kind that is looked up; nothing for one that is published.
+    fn refresh(&self) -> impl Future<Output = Result<(), ApiFailure>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Signs that the journal may be out of date; never for a kind that is published.
+    fn lag(&self) -> Lag {
+        Lag::default()
+    }
+}
+
+impl<C: ObjectCollection> Collection for C {
+    type Key = PodKey;
+    type Item = PublishedObject;
+
+    fn api_version(&self) -> &'static str {
+        ObjectCollection::api_version(self)
+    }
+
+    fn kind(&self) -> &'static str {
+        ObjectCollection::kind(self)
+    }
+
+    fn fields(&self) -> &'static [&'static str] {
+        ObjectCollection::fields(self)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        ObjectCollection::columns(self)
+    }
+
+    fn journal(&self) -> &Journal<PodKey, PublishedObject> {
+        ObjectCollection::journal(self)
+    }
+
+    fn namespace<'a>(&self, item: &'a PublishedObject) -> &'a str {
+        &item.key.namespace
+    }
+
+    fn labels<'a>(&self, item: &'a PublishedObject) -> Option<&'a BTreeMap<String, String>> {
+        Some(&item.labels)
+    }
+
+    fn field(&self, item: &PublishedObject, name: &str) -> String {
+        item.field(name)
+    }
+
+    fn metadata(&self, item: &PublishedObject) -> Value {
+        item.metadata()
+    }
+
+    fn json(&self, item: &PublishedObject) -> Bytes {
+        item.json()
+    }
+
+    fn cells(&self, item: &PublishedObject, now: Timestamp) -> Vec<Value> {
+        ObjectCollection::cells(self, item.object(), now)
+    }
+
+    fn refresh(&self) -> impl Future<Output = Result<(), ApiFailure>> + Send {
+        ObjectCollection::refresh(self)
+    }
+
+    fn lag(&self) -> Lag {
+        ObjectCollection::lag(self)
+    }
+}
 
 /// One version of an object.
 #[derive(Debug)]

@@ -1,13 +1,11 @@
 //! Services and their EndpointSlices as they are served: list, get, watch and tables.
 
-use super::collection::Collection;
 use super::failure::ApiFailure;
 use super::kinds::ServedKind;
 use super::published::{PodKey, SOURCE_ANNOTATION};
-use super::published_objects::{PublishedObject, Replacement};
+use super::published_objects::{ObjectCollection, PublishedObject, Replacement};
 use super::route::PodPath;
 use super::table::{AGE, Column, age_of};
-use bytes::Bytes;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -211,10 +209,7 @@ const SLICE_COLUMNS: &[Column] = &[
     AGE,
 ];
 
-impl Collection for Served {
-    type Key = PodKey;
-    type Item = PublishedObject;
-
+impl ObjectCollection for Served {
     fn api_version(&self) -> &'static str {
         match self.kind {
             ServedKind::Service => "v1",
@@ -247,28 +242,7 @@ impl Collection for Served {
         self.view.journal(self.kind)
     }
 
-    fn namespace<'a>(&self, item: &'a PublishedObject) -> &'a str {
-        &item.key.namespace
-    }
-
-    fn labels<'a>(&self, item: &'a PublishedObject) -> Option<&'a BTreeMap<String, String>> {
-        Some(&item.labels)
-    }
-
-    fn field(&self, item: &PublishedObject, name: &str) -> String {
-        item.field(name)
-    }
-
-    fn metadata(&self, item: &PublishedObject) -> Value {
-        item.metadata()
-    }
-
-    fn json(&self, item: &PublishedObject) -> Bytes {
-        item.json()
-    }
-
-    fn cells(&self, item: &PublishedObject, now: Timestamp) -> Vec<Value> {
-        let object = item.object();
+    fn cells(&self, object: Value, now: Timestamp) -> Vec<Value> {
         match self.kind {
             ServedKind::Service => service_cells(&object, age_of(&object, now)),
             ServedKind::EndpointSlice => slice_cells(&object, age_of(&object, now)),
@@ -347,13 +321,13 @@ mod tests {
         view.replace(shown("10.202.0.7"));
         let served = Served::new(view, ServedKind::Service);
         let (_, items) = served.journal().list();
-        let cells = served.cells(&items[0], Timestamp::UNIX_EPOCH);
+        let cells = served.cells(items[0].object(), Timestamp::UNIX_EPOCH);
         assert_eq!(cells, ["web", "NodePort", "10.202.0.7", "<none>", "80:30080/TCP", "5m", "app=web"]);
         assert_eq!(
             items[0].object()["spec"]["ports"],
             json!([{"port": 80, "nodePort": 30080, "protocol": "TCP", "targetPort": 80}])
         );
-        assert_eq!(served.metadata(&items[0])["annotations"][SOURCE_ANNOTATION], "site");
+        assert_eq!(items[0].metadata()["annotations"][SOURCE_ANNOTATION], "site");
     }
 
     #[test]
