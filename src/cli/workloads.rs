@@ -3,6 +3,7 @@
 use super::client::{Client, ClientError};
 use super::endpoints::slices_of;
 use super::object_type::ObjectType;
+use super::pod_name::PodNameError;
 use super::pods::{self, FindPodError, ServedList, namespace_of};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -56,6 +57,9 @@ pub(super) enum FindWorkloadError {
     /// The type has no pods.
     #[error("{0} have no logs and no containers; name a pod, a workload such as deploy/web, or a Service such as svc/web")]
     NoWorkload(&'static str),
+    /// The name means no pod.
+    #[error(transparent)]
+    Pod(#[from] PodNameError),
     /// The argument is no pod and no `TYPE/NAME`.
     #[error("{0}")]
     BadReference(String),
@@ -66,9 +70,12 @@ impl FindWorkloadError {
     pub(super) fn client(&self) -> Option<&ClientError> {
         match self {
             Self::Client(error) => Some(error),
-            Self::NotFound { .. } | Self::Ambiguous { .. } | Self::NoPods { .. } | Self::NoWorkload(_) | Self::BadReference(_) => {
-                None
-            }
+            Self::NotFound { .. }
+            | Self::Ambiguous { .. }
+            | Self::NoPods { .. }
+            | Self::NoWorkload(_)
+            | Self::Pod(_)
+            | Self::BadReference(_) => None,
         }
     }
 }
@@ -285,7 +292,7 @@ pub(super) async fn pods_meant(client: &Client, argument: &str, namespace: Optio
 async fn one_pod(client: &Client, name: &str, namespace: Option<&str>) -> Result<Pod, FindWorkloadError> {
     pods::find(client, name, namespace).await.map_err(|error| match error {
         FindPodError::Client(error) => FindWorkloadError::Client(error),
-        FindPodError::Name(error) => FindWorkloadError::BadReference(error.to_string()),
+        FindPodError::Name(error) => FindWorkloadError::Pod(error),
     })
 }
 

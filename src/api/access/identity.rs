@@ -43,9 +43,18 @@ pub enum IdentityError {
         #[source]
         source: rcgen::Error,
     },
-    /// The file has no certificate with its key.
-    #[error("the file does not have a certificate and its private key: {0}")]
-    Content(String),
+    /// The file is of another name.
+    #[error("the file does not have a certificate and its private key: it is not the certificate of {name}")]
+    OtherName {
+        /// The name of this host.
+        name: String,
+    },
+    /// The file has no certificate or no key.
+    #[error("the file does not have a certificate and its private key")]
+    Pem(#[source] pem::Error),
+    /// Certificate and key cannot be used together.
+    #[error("the file does not have a certificate and its private key")]
+    Tls(#[source] rustls::Error),
 }
 
 /// Certificate and private key of the TLS port.
@@ -83,16 +92,12 @@ impl ServerIdentity {
 
     fn parse(text: &str, name: &str) -> Result<Self, IdentityError> {
         // A host that was renamed gets another certificate.
-        let text = text
-            .strip_prefix(&heading(name))
-            .ok_or_else(|| IdentityError::Content(format!("it is not the certificate of {name}")))?;
-        let unread = |error: pem::Error| IdentityError::Content(error.to_string());
-        let certificate = CertificateDer::from_pem_slice(text.as_bytes()).map_err(unread)?;
-        let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(unread)?;
-        let unfit = |error: rustls::Error| IdentityError::Content(error.to_string());
+        let text = text.strip_prefix(&heading(name)).ok_or_else(|| IdentityError::OtherName { name: name.to_owned() })?;
+        let certificate = CertificateDer::from_pem_slice(text.as_bytes()).map_err(IdentityError::Pem)?;
+        let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(IdentityError::Pem)?;
         let builder = ServerConfig::builder_with_provider(Arc::new(default_provider())).with_safe_default_protocol_versions();
-        let builder = builder.map_err(unfit)?.with_no_client_auth();
-        let mut tls = builder.with_single_cert(vec![certificate], key).map_err(unfit)?;
+        let builder = builder.map_err(IdentityError::Tls)?.with_no_client_auth();
+        let mut tls = builder.with_single_cert(vec![certificate], key).map_err(IdentityError::Tls)?;
         // WebSockets and SPDY need the connection itself.
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let end = "-----END CERTIFICATE-----\n";
