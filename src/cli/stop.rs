@@ -22,6 +22,7 @@ use podstead_runtime::{NetworkError, PodNetwork as _, Runtime};
 use podstead_sys::pidfd;
 use podstead_sys_async::clock::Clock;
 use podstead_telemetry::EventLog;
+use podstead_telemetry::error_chain;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -87,7 +88,7 @@ pub(super) fn run(args: &StopArgs, context: &Context) -> anyhow::Result<ExitCode
         Cgroups::detect(&config.paths.cgroup_slice())?.remove_if_unused()?;
         let paths = config.paths.clone();
         let left = tokio::task::spawn_blocking(move || network::leave(&paths)).await?;
-        troubles.extend(left.err().map(|error| error.to_string()));
+        troubles.extend(left.err().map(|error| error_chain(&error).to_string()));
         Ok((pods, troubles))
     })?;
     let mut out = io::stdout().lock();
@@ -123,7 +124,7 @@ async fn disconnect(config: &Config) -> Vec<String> {
                 done => break done,
             }
         };
-        troubles.extend(done.err().map(|error| error.to_string()));
+        troubles.extend(done.err().map(|error| error_chain(&error).to_string()));
     }
     troubles
 }

@@ -1,6 +1,6 @@
 //! The network of hosts that need no pod network: the host's own, or nothing but loopback.
 
-use super::host_ips;
+use super::{OperationError, host_ips};
 use async_trait::async_trait;
 use podstead_pod::host_ports::host_ports;
 use podstead_pod::{Pod, PodUid};
@@ -22,10 +22,10 @@ impl PodNetwork for HostOrLoopback {
         if let Some(netns) = netns {
             let path = netns.to_owned();
             let raised = tokio::task::spawn_blocking(move || set_loopback_up(&path)).await;
-            let failed = |reason: String| NetworkError::Failed { uid: uid.clone(), reason };
+            let failed = |error| NetworkError::failed(uid, error);
             raised
-                .map_err(|error| failed(format!("the operation was interrupted: {error}")))?
-                .map_err(|error| failed(format!("set lo up in {netns:?}: {error}")))?;
+                .map_err(|error| failed(OperationError::Interrupted(error)))?
+                .map_err(|source| failed(OperationError::Loopback { netns: netns.to_owned(), source }))?;
         }
         self.status(uid, pod, netns).await
     }
@@ -38,10 +38,7 @@ impl PodNetwork for HostOrLoopback {
     async fn status(&self, uid: &PodUid, _pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
         let ips = match netns {
             Some(_) => Vec::new(),
-            None => host_ips().map_err(|error| NetworkError::Failed {
-                uid: uid.clone(),
-                reason: format!("list addresses of the host: {error}"),
-            })?,
+            None => host_ips().map_err(|error| NetworkError::failed(uid, OperationError::HostAddresses(error)))?,
         };
         Ok(PodNetworkStatus { ips, ..PodNetworkStatus::default() })
     }
@@ -51,6 +48,7 @@ impl PodNetwork for HostOrLoopback {
 mod tests {
     use super::*;
     use podstead_sys::testing::in_new_netns;
+    use podstead_telemetry::error_chain;
 
     fn executor() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_current_thread().build().unwrap()
@@ -92,6 +90,7 @@ mod tests {
     fn a_namespace_that_is_gone_is_an_error_that_names_it() {
         let gone = Path::new("/nowhere/net");
         let error = executor().block_on(HostOrLoopback.setup(&PodUid::new("uid"), &Pod::default(), Some(gone))).unwrap_err();
-        assert!(error.to_string().starts_with("network of pod uid: set lo up in \"/nowhere/net\": "), "{error}");
+        let shown = error_chain(&error).to_string();
+        assert!(shown.starts_with("network of pod uid: set lo up in \"/nowhere/net\": "), "{shown}");
     }
 }

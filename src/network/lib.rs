@@ -7,6 +7,7 @@
 
 mod builtin;
 mod cni;
+mod error;
 mod host_addresses;
 mod host_or_loopback;
 mod record;
@@ -16,6 +17,7 @@ pub use builtin::trace;
 pub use builtin::{BuiltinNetwork, LeaveError, NetworkLinks, ServeError, ServiceRanges, leave};
 pub use builtin::{NoPolicies, PoliceError, PolicyObjects, PolicySource, ScopedPolicy};
 pub use cni::{CniLinks, CniNetwork};
+use error::OperationError;
 use host_addresses::assigned_ips;
 pub use host_addresses::{host_ips, reachable_ips};
 pub use host_or_loopback::HostOrLoopback;

@@ -1,6 +1,7 @@
 //! Reason why a [`Runtime`](super::Runtime) could not do something.
 
 use podstead_pod::PodUid;
+use std::error::Error;
 
 /// Reason why the runtime could not do something.
 #[derive(Debug, thiserror::Error)]
@@ -9,21 +10,38 @@ pub enum RuntimeError {
     #[error("{0} does not exist")]
     NotFound(String),
     /// The shim does not answer, or went away in between.
-    #[error("the shim of pod {uid} is gone: {reason}")]
+    #[error("the shim of pod {uid} is gone")]
     ShimGone {
         /// The pod.
         uid: PodUid,
         /// The observation.
-        reason: String,
+        #[source]
+        source: Cause,
     },
     /// The shim or the kernel refused.
-    #[error("{operation}: {reason}")]
+    #[error("{operation}")]
     Failed {
         /// The operation, with its subject.
         operation: String,
         /// Reason why it failed.
-        reason: String,
+        #[source]
+        source: Cause,
     },
+}
+
+/// Cause of a failure, for [`error_chain`](podstead_telemetry::error_chain).
+pub type Cause = Box<dyn Error + Send + Sync>;
+
+impl RuntimeError {
+    /// A failed operation with its cause.
+    pub fn failed(operation: impl Into<String>, cause: impl Into<Cause>) -> Self {
+        Self::Failed { operation: operation.into(), source: cause.into() }
+    }
+
+    /// A shim that does not answer.
+    pub fn shim_gone(uid: &PodUid, cause: impl Into<Cause>) -> Self {
+        Self::ShimGone { uid: uid.clone(), source: cause.into() }
+    }
 }
 
 /// Reason why a container could not be started; each becomes a waiting reason (kubelet rule D8).

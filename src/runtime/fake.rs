@@ -220,7 +220,7 @@ fn observed(uid: &PodUid, pod: &FakePod) -> ObservedPod {
 }
 
 fn failed(operation: &str, reason: String) -> RuntimeError {
-    RuntimeError::Failed { operation: operation.to_owned(), reason }
+    RuntimeError::failed(operation, reason)
 }
 
 #[async_trait]

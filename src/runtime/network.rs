@@ -1,5 +1,6 @@
 //! The pod network, as the workers use it.
 
+use crate::error::Cause;
 use async_trait::async_trait;
 use podstead_pod::host_files::NetworkDns;
 use podstead_pod::{Pod, PodUid};
@@ -25,12 +26,13 @@ pub type OwnRoute = ((IpAddr, u8), IpAddr);
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
     /// Something does not work; becomes `FailedCreatePodSandBox`.
-    #[error("network of pod {uid}: {reason}")]
+    #[error("network of pod {uid}")]
     Failed {
         /// The pod.
         uid: PodUid,
-        /// The reason.
-        reason: String,
+        /// The error of the network in use.
+        #[source]
+        source: Cause,
     },
     /// A port of the host has an owner already; becomes `HostPortConflict`.
     #[error("{0}")]
@@ -41,6 +43,13 @@ pub enum NetworkError {
     /// It takes long and goes on; the worker is poked at its end.
     #[error("the pod's network is still being set up or torn down")]
     UnderWay,
+}
+
+impl NetworkError {
+    /// A failure with its cause.
+    pub fn failed(uid: &PodUid, source: impl Into<Cause>) -> Self {
+        Self::Failed { uid: uid.clone(), source: source.into() }
+    }
 }
 
 /// Gives pods their network.

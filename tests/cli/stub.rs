@@ -113,7 +113,7 @@ pub(crate) struct StubRuntime {
 }
 
 fn unused(operation: &str) -> RuntimeError {
-    RuntimeError::Failed { operation: operation.into(), reason: "not a thing that the API does".into() }
+    RuntimeError::failed(operation, "not a thing that the API does")
 }
 
 #[async_trait]
@@ -180,7 +180,7 @@ impl Runtime for StubRuntime {
             (Some("exit"), Some(code)) => Program::Say(String::new(), String::new(), code.parse().unwrap()),
             (program, _) => {
                 let operation = format!("execute {:?}", program.unwrap_or_default());
-                return Err(RuntimeError::Failed { operation, reason: "no such file".into() });
+                return Err(RuntimeError::failed(operation, "no such file"));
             }
         };
         Ok(program.start())

@@ -2,10 +2,10 @@
 
 use super::record;
 use super::shared::{Shared, Unsynced};
+use crate::OperationError;
 use crate::record::RecordError;
 use podstead_pod::PodUid;
 use podstead_runtime::NetworkError;
-use podstead_telemetry::error_chain;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use tokio::task::JoinHandle;
 
@@ -54,11 +54,10 @@ impl Shared {
     /// Waits until the pod's lease outlives a power cut. What failed is tried again by the next call.
     pub(super) async fn settle(self: &Arc<Self>, uid: &PodUid) -> Result<(), NetworkError> {
         let Some(under_way) = self.unsynced().get_mut(uid).map(Option::take) else { return Ok(()) };
-        let failed = |reason: String| NetworkError::Failed { uid: uid.clone(), reason };
         let recorded = under_way.unwrap_or_else(|| self.recording(uid)).await;
         recorded
-            .map_err(|error| failed(format!("the operation was interrupted: {error}")))?
-            .map_err(|error| failed(error_chain(&error).to_string()))?;
+            .map_err(|error| NetworkError::failed(uid, OperationError::Interrupted(error)))?
+            .map_err(|error| NetworkError::failed(uid, error))?;
         self.unsynced().remove(uid);
         Ok(())
     }
@@ -101,7 +100,8 @@ mod tests {
         network.shared.begin_to_record(&uid);
         for _ in 0..2 {
             let error = network.settle(&uid).await.unwrap_err();
-            assert!(matches!(error, NetworkError::Failed { .. }) && error.to_string().contains("pods/uid"), "{error}");
+            let shown = podstead_telemetry::error_chain(&error).to_string();
+            assert!(matches!(error, NetworkError::Failed { .. }) && shown.contains("pods/uid"), "{shown}");
         }
         fs::remove_file(paths.pod(&uid)).unwrap();
         network.settle(&uid).await.unwrap();

@@ -6,20 +6,19 @@ use super::sets::Switches;
 use super::{bridge, links, record, tracked};
 use podstead_pod::host_ports::Protocol;
 use podstead_sys::layout::Paths;
-use podstead_telemetry::error_chain;
 use std::collections::BTreeSet;
 use std::error::Error;
 
 /// Reason why something of it is left.
 #[derive(Debug, thiserror::Error)]
-#[error("{what}: {reason}")]
+#[error("{what}")]
 pub struct LeaveError {
     what: &'static str,
-    reason: String,
+    source: Box<dyn Error + Send + Sync>,
 }
 
-fn failed<E: Error + 'static>(what: &'static str) -> impl Fn(E) -> LeaveError {
-    move |error| LeaveError { what, reason: error_chain(&error).to_string() }
+fn failed<E: Error + Send + Sync + 'static>(what: &'static str) -> impl Fn(E) -> LeaveError {
+    move |error| LeaveError { what, source: error.into() }
 }
 
 const RECORDS: &str = "read the records of the pod network";

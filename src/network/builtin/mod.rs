@@ -53,7 +53,7 @@ pub use policies::{NoPolicies, PolicyObjects, PolicySource, ScopedPolicy};
 pub use services::{ServeError, ServiceRanges};
 pub use shared::NetworkLinks;
 
-use super::host_ips;
+use super::{OperationError, host_ips};
 use async_trait::async_trait;
 use diagnosis::Denied;
 use host::PrepareError;
@@ -70,7 +70,6 @@ use rules::Rules;
 use ruleset::rules_of;
 use shared::{Shared, State};
 use std::collections::BTreeSet;
-use std::error::Error;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -173,9 +172,7 @@ impl BuiltinNetwork {
     ) -> Result<T, NetworkError> {
         let shared = Arc::clone(&self.shared);
         let done = tokio::task::spawn_blocking(move || work(&shared)).await;
-        done.unwrap_or_else(|error| {
-            Err(NetworkError::Failed { uid: uid.clone(), reason: format!("the operation was interrupted: {error}") })
-        })
+        done.unwrap_or_else(|error| Err(NetworkError::failed(uid, OperationError::Interrupted(error))))
     }
 }
 
@@ -247,26 +244,24 @@ impl PodNetwork for BuiltinNetwork {
 
 impl Shared {
     fn set_up(self: &Arc<Self>, uid: &PodUid, wish: &Wish, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
-        let failed =
-            |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
-        self.read_again(uid).map_err(|error| failed(&error))?;
+        self.read_again(uid).map_err(|error| NetworkError::failed(uid, error))?;
         let Some(netns) = netns else {
             self.grant(uid, wish, &[], false)?;
             return self.status_on_host(uid);
         };
-        let ranges = self.prepare().map_err(|error| failed(&error))?;
+        let ranges = self.prepare().map_err(|error| NetworkError::failed(uid, error))?;
         let lease = self.state().leases.get(uid).cloned();
         let is_connected = match lease {
             // Its processes know its addresses, also if its interface was removed.
             Some(lease) if lease.holds_ports => lease.slot.is_some(),
             Some(Lease { slot: Some(slot), .. }) => {
-                links::is_connected(&self.names, slot, netns).map_err(|error| failed(&error))?
+                links::is_connected(&self.names, slot, netns).map_err(|error| NetworkError::failed(uid, error))?
             }
             Some(_) | None => false,
         };
         let (lease, is_new) = self.grant(uid, wish, &ranges, is_connected)?;
         let Some(slot) = lease.slot else { return Ok(PodNetworkStatus::default()) };
-        self.police(is_connected).map_err(|error| failed(&error))?;
+        self.police(is_connected).map_err(|error| NetworkError::failed(uid, error))?;
         self.check_enforced(uid, &lease, is_connected)?;
         let connected = self.connect(uid, &lease, slot, netns, &ranges);
         // Also of a pod that could not be connected: what it was given is its own. Not earlier, since the disk's work slows that of connecting down; the pod's
@@ -338,8 +333,6 @@ impl Shared {
     }
 
     fn connect(&self, uid: &PodUid, lease: &Lease, slot: u32, netns: &Path, ranges: &[AddressRange]) -> Result<(), NetworkError> {
-        let failed =
-            |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
         // The rules come first: they are there before the pod can send or be sent anything.
         let (mode, mtu) = {
             let state = self.state();
@@ -347,17 +340,19 @@ impl Shared {
         };
         if let Some(rules) = rules_of(&self.names, mode, lease) {
             let begin = tokio::time::Instant::now();
-            let moved = self.rules().publish(uid, rules).map_err(|error| failed(&PrepareError::Rules(error)))?;
+            let moved = self.rules().publish(uid, rules).map_err(|error| NetworkError::failed(uid, PrepareError::Rules(error)))?;
             tracing::debug!(pod_uid = %uid, took_us = begin.elapsed().as_micros(), "packet rules lead to the pod");
             self.forget_datagrams(&nowhere(&moved));
         }
         let bridge = match mode {
             NetworkMode::Routed => None,
-            NetworkMode::Bridge => Some((bridge::present(&self.names, ranges).map_err(|error| failed(&error))?, ranges)),
+            NetworkMode::Bridge => {
+                Some((bridge::present(&self.names, ranges).map_err(|error| NetworkError::failed(uid, error))?, ranges))
+            }
         };
         let reaches_loopback = self.reaches_loopback(lease);
         let wanted = links::Wanted { reaches_loopback, mtu, bridge };
-        links::connect(&self.names, lease, slot, netns, wanted).map_err(|error| failed(&error))?;
+        links::connect(&self.names, lease, slot, netns, wanted).map_err(|error| NetworkError::failed(uid, error))?;
         self.state().connected.insert(uid.clone());
         self.route_services();
         Ok(())
@@ -365,8 +360,6 @@ impl Shared {
 
     /// Gives a pod addresses and ports. Whether that is to be recorded; of a pod that is connected already, or will not be, it is on disk.
     fn grant(&self, uid: &PodUid, wish: &Wish, ranges: &[AddressRange], is_connected: bool) -> Result<(Lease, bool), NetworkError> {
-        let failed =
-            |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
         let before = self.state().leases.get(uid).cloned();
         let had = before.as_ref().filter(|lease| lease.holds_ports).map(|lease| lease.ports.clone()).unwrap_or_default();
         // A pod on the host's network listens itself.
@@ -376,14 +369,14 @@ impl Shared {
         }
         let lease = self.state().leases.grant(uid, wish, ranges, is_connected).map_err(|error| match error {
             error @ lease::LeaseError::PortTaken { .. } => NetworkError::PortTaken(error.to_string()),
-            error @ lease::LeaseError::Exhausted { .. } => failed(&error),
+            error @ lease::LeaseError::Exhausted { .. } => NetworkError::failed(uid, error),
         })?;
         let is_recorded = before.as_ref().is_some_and(|before| Lease { holds_ports: true, ..before.clone() } == lease);
         let is_new = !is_recorded && (lease.slot.is_some() || !lease.ports.is_empty());
         if is_new && (is_connected || ranges.is_empty()) {
             record::write_lease(&self.links.paths, uid, &lease).map_err(|error| {
                 self.state().leases.restore(uid, before);
-                failed(&error)
+                NetworkError::failed(uid, error)
             })?;
         }
         Ok((lease, is_new))
@@ -422,19 +415,17 @@ impl Shared {
     }
 
     fn tear_down(&self, uid: &PodUid) -> Result<(), NetworkError> {
-        let failed =
-            |error: &(dyn Error + 'static)| NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() };
         self.news().remove(uid);
         let lease = {
             let mut state = self.state();
             state.connected.remove(uid);
             state.leases.get(uid).cloned()
         };
-        let moved = self.rules().withdraw(uid).map_err(|error| failed(&PrepareError::Rules(error)))?;
+        let moved = self.rules().withdraw(uid).map_err(|error| NetworkError::failed(uid, PrepareError::Rules(error)))?;
         self.forget_datagrams(&nowhere(&moved));
         if let Some(lease) = lease
             && let Some(slot) = lease.slot
-            && let Some(link) = links::find_host_end(&self.names, slot).map_err(|error| failed(&error))?
+            && let Some(link) = links::find_host_end(&self.names, slot).map_err(|error| NetworkError::failed(uid, error))?
         {
             // The kernel takes tens of milliseconds. The index is this interface's alone, whatever is made in the meantime; what is left
             // is found by the next start, or by whoever looks after the network.
@@ -461,7 +452,7 @@ impl Shared {
         self.tear_down(uid)?;
         // The record first: an unknown lease is worse than an unused address.
         let removed = self.remove_record(uid);
-        removed.map_err(|error| NetworkError::Failed { uid: uid.clone(), reason: error_chain(&error).to_string() })?;
+        removed.map_err(|error| NetworkError::failed(uid, error))?;
         let mut state = self.state();
         let had_address = state.leases.release(uid).is_some_and(|lease| lease.slot.is_some());
         state.unread.remove(uid);
@@ -488,8 +479,7 @@ impl Shared {
     }
 
     fn status_on_host(&self, uid: &PodUid) -> Result<PodNetworkStatus, NetworkError> {
-        let ips = host_ips()
-            .map_err(|error| NetworkError::Failed { uid: uid.clone(), reason: format!("list addresses of the host: {error}") })?;
+        let ips = host_ips().map_err(|error| NetworkError::failed(uid, OperationError::HostAddresses(error)))?;
         Ok(PodNetworkStatus { ips, ..PodNetworkStatus::default() })
     }
 }

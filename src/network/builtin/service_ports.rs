@@ -1,12 +1,10 @@
 //! Ranges of Services, and ports of the host that Services and hostPorts may not both have (S4, S9, S11).
 
 use super::{ServeError, ServiceRanges, Shared, listeners, ranges, record};
-use crate::record::RecordError;
 use podstead_pod::host_ports::HostPort;
 use podstead_service::frontends::Frontend;
 use podstead_service::range::Subnet;
 use podstead_settings::AddressRange;
-use podstead_telemetry::error_chain;
 use std::path::Path;
 
 impl Shared {
@@ -20,13 +18,12 @@ impl Shared {
                 return Ok(in_force);
             }
         }
-        let of_pods = self.prepare().map_err(|error| ServeError::Host(error_chain(&error).to_string()))?;
+        let of_pods = self.prepare().map_err(|error| ServeError::Host(error.into()))?;
         let used = ranges::used_networks(&self.names).map_err(ServeError::Look)?;
-        let record_failed = |error: RecordError| ServeError::Record(error_chain(&error).to_string());
-        let earlier = record::read_ranges(&self.links.paths).map_err(record_failed)?;
+        let earlier = record::read_ranges(&self.links.paths).map_err(ServeError::Record)?;
         let (chosen, [ipv4, ipv6]) = ranges::decide_of_services(&self.links.config, &earlier, &of_pods, &used);
         if chosen != earlier {
-            record::write_ranges(&self.links.paths, &chosen).map_err(record_failed)?;
+            record::write_ranges(&self.links.paths, &chosen).map_err(ServeError::Record)?;
         }
         let subnet = |range: AddressRange| Subnet::of(range.network(), range.prefix());
         let ranges = ServiceRanges { ipv4: ipv4.and_then(subnet), ipv6: ipv6.and_then(subnet) };

@@ -6,12 +6,12 @@ use super::namespace::{self, Contents};
 use super::plan::{Attachment, Stage, Step, steps};
 use super::record::{self, PodRecord};
 use super::routes::{self, Lead};
-use super::shared::failed;
 use super::spec::conflist::Conflist;
 use super::spec::invocation::Ask;
 use super::status::status;
 use super::wish::{Wish, Wishes};
 use super::{PATIENCE, Seat, Shared, lock, strays};
+use crate::OperationError;
 use crate::record::RecordError;
 use podstead_pod::{Pod, PodFullName, PodUid};
 use podstead_runtime::{NetworkError, OwnRoute, PodNetworkStatus};
@@ -100,13 +100,9 @@ impl Shared {
         work: impl Future<Output = Result<T, NetworkError>> + Send + 'static,
     ) -> Result<T, NetworkError> {
         let mut task = tokio::spawn(work);
-        let cut_short = |error: &dyn Error| NetworkError::Failed {
-            uid: uid.clone(),
-            reason: format!("the operation was interrupted: {error}"),
-        };
         match tokio::time::timeout(PATIENCE, &mut task).await {
             Ok(Ok(done)) => done,
-            Ok(Err(error)) => Err(cut_short(&error)),
+            Ok(Err(error)) => Err(NetworkError::failed(uid, OperationError::Interrupted(error))),
             Err(_) => {
                 let (shared, uid, seat) = (Arc::clone(self), uid.clone(), Arc::clone(seat));
                 tokio::spawn(async move {
@@ -148,8 +144,8 @@ impl Shared {
             Ok::<(), RecordError>(())
         });
         match written.await {
-            Ok(written) => written.map_err(|error| failed(uid, &error)),
-            Err(error) => Err(failed(uid, &error)),
+            Ok(written) => written.map_err(|error| NetworkError::failed(uid, error)),
+            Err(error) => Err(NetworkError::failed(uid, error)),
         }
     }
 
@@ -166,14 +162,14 @@ impl Shared {
         let Connection { uid, netns, wishes, base, .. } = connection;
         let path = netns.clone();
         let contents = match tokio::task::spawn_blocking(move || namespace::prepared(&path)).await {
-            Ok(contents) => contents.map_err(|error| failed(uid, &error))?,
-            Err(error) => return Err(failed(uid, &error)),
+            Ok(contents) => contents.map_err(|error| NetworkError::failed(uid, error))?,
+            Err(error) => return Err(NetworkError::failed(uid, error)),
         };
         let attached = self.attachments(uid);
         let steps = steps(&wishes.attachments, &attached, &contents.interfaces);
         if !steps.is_empty() {
             // Closed only when the daemon ends.
-            let _slot = self.slots.acquire().await.map_err(|error| failed(uid, &error))?;
+            let _slot = self.slots.acquire().await.map_err(|error| NetworkError::failed(uid, error))?;
             let _gate = self.gate.read().await;
             if attached.iter().any(|attachment| attachment.stage != Stage::Added) {
                 strays::end(uid.to_string(), strays::GRACE).await;
@@ -229,8 +225,8 @@ impl Shared {
             None => routes::give_back(&netns, &gateways),
         });
         match work.await {
-            Ok(done) => done.map_err(|error| failed(uid, &error))?,
-            Err(error) => return Err(failed(uid, &error)),
+            Ok(done) => done.map_err(|error| NetworkError::failed(uid, error))?,
+            Err(error) => return Err(NetworkError::failed(uid, error)),
         }
         if is_over {
             self.change(uid, name, |record| record.lead = None).await?;
@@ -257,9 +253,11 @@ impl Shared {
         let (network, troubles) = match found.await {
             Ok(Ok(found)) => found,
             Ok(Err(error)) if wish.network.is_none() => return Err(not_ready(&error)),
-            Ok(Err(error @ (DirectoryError::Empty(_) | DirectoryError::Unknown { .. }))) => return Err(failed(uid, &error)),
-            Ok(Err(error)) => return Err(failed(uid, &error)),
-            Err(error) => return Err(failed(uid, &error)),
+            Ok(Err(error @ (DirectoryError::Empty(_) | DirectoryError::Unknown { .. }))) => {
+                return Err(NetworkError::failed(uid, error));
+            }
+            Ok(Err(error)) => return Err(NetworkError::failed(uid, error)),
+            Err(error) => return Err(NetworkError::failed(uid, error)),
         };
         seat.is_waiting.store(false, Ordering::Relaxed);
         for trouble in troubles {
@@ -280,7 +278,7 @@ impl Shared {
         if let Some(refusal) = wish.refusal(&network) {
             seat.is_waiting.store(true, Ordering::Relaxed);
             return Err(if wish.ask.capabilities.port_mappings.is_empty() {
-                NetworkError::Failed { uid: uid.clone(), reason: refusal }
+                NetworkError::failed(uid, refusal)
             } else {
                 NetworkError::PortTaken(refusal)
             });
@@ -294,11 +292,15 @@ impl Shared {
         }
         let chain = Chain { plugins: &self.plugins, network: &network, version: network.latest(), cancel };
         // If one is missing, none is called: the attachments of the others could not be deleted.
-        chain.look_for_plugins().map_err(|error| failed(uid, &error))?;
+        chain.look_for_plugins().map_err(|error| NetworkError::failed(uid, error))?;
         let chain = Chain { version: chain.negotiated().await, ..chain };
         if let Err(error) = chain.status().await {
             seat.is_waiting.store(true, Ordering::Relaxed);
-            return Err(if wish.is_primary() || error.is_unavailable() { not_ready(&error) } else { failed(uid, &error) });
+            return Err(if wish.is_primary() || error.is_unavailable() {
+                not_ready(&error)
+            } else {
+                NetworkError::failed(uid, error)
+            });
         }
         let ask = wish.ask_of(&network, pod);
         let attachment = Attachment::new(wish, ask.clone(), &network, chain.version);
@@ -322,7 +324,7 @@ impl Shared {
                 {
                     tracing::warn!(%uid, error = %error_chain(&also), "cannot clean up an incomplete CNI attachment yet");
                 }
-                Err(if error.is_broken_off() { NetworkError::UnderWay } else { failed(uid, &error) })
+                Err(if error.is_broken_off() { NetworkError::UnderWay } else { NetworkError::failed(uid, error) })
             }
         }
     }
@@ -361,8 +363,8 @@ impl Shared {
         chain
             .del(Target { ask: &attachment.ask, netns: &netns }, first, result.as_ref())
             .await
-            .map_err(|error| failed(uid, &error))?;
-        chain.add(Target { ask: &ask, netns: &netns }, first, result).await.map_err(|error| failed(uid, &error))?;
+            .map_err(|error| NetworkError::failed(uid, error))?;
+        chain.add(Target { ask: &ask, netns: &netns }, first, result).await.map_err(|error| NetworkError::failed(uid, error))?;
         self.stage(uid, name, &interface, Stage::Added, Some(ask)).await
     }
 
@@ -404,7 +406,7 @@ impl Shared {
                 let chain = Chain { plugins: &self.plugins, network: &network, version, cancel: &CancellationToken::new() };
                 let target = Target { ask: &attachment.ask, netns };
                 if let Err(error) = chain.del(target, 0, attachment.result.as_ref()).await {
-                    self.give_up(uid, name, seat, attachment.result.is_none(), &error)?;
+                    self.give_up(uid, name, seat, attachment.result.is_none(), error)?;
                 }
             }
             None => self.warn(uid, name, "NetworkRecordLost", "cannot delete a CNI attachment of the pod: its record is damaged"),
@@ -415,22 +417,15 @@ impl Shared {
 
     /// Decides whether a failed teardown is retried: always, except where plugins are gone for good, and where they never created what they
     /// must delete.
-    fn give_up(
-        &self,
-        uid: &PodUid,
-        name: &PodFullName,
-        seat: &Seat,
-        is_half: bool,
-        error: &ChainError,
-    ) -> Result<(), NetworkError> {
+    fn give_up(&self, uid: &PodUid, name: &PodFullName, seat: &Seat, is_half: bool, error: ChainError) -> Result<(), NetworkError> {
         const VAIN_ATTEMPTS: u32 = 5;
         let mut attempts = lock(&seat.vain_attempts);
         *attempts = if is_half || error.is_missing() { attempts.saturating_add(1) } else { 0 };
         if *attempts < VAIN_ATTEMPTS {
-            return Err(failed(uid, error));
+            return Err(NetworkError::failed(uid, error));
         }
         *attempts = 0;
-        let message = format!("a CNI plugin may have left resources of the pod behind: {}", error_chain(error));
+        let message = format!("a CNI plugin may have left resources of the pod behind: {}", error_chain(&error));
         self.warn(uid, name, "NetworkLeftBehind", &message);
         Ok(())
     }
@@ -438,7 +433,7 @@ impl Shared {
     async fn disconnect(self: &Arc<Self>, uid: &PodUid, seat: &Seat) -> Result<(), NetworkError> {
         let Some(record) = lock(&self.records).get(uid).cloned() else { return Ok(()) };
         if !record.attachments.is_empty() {
-            let _slot = self.slots.acquire().await.map_err(|error| failed(uid, &error))?;
+            let _slot = self.slots.acquire().await.map_err(|error| NetworkError::failed(uid, error))?;
             let _gate = self.gate.read().await;
             if record.attachments.iter().any(|attachment| attachment.stage != Stage::Added) {
                 strays::end(uid.to_string(), strays::GRACE).await;

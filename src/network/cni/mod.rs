@@ -149,9 +149,8 @@ impl PodNetwork for CniNetwork {
     async fn setup(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
         let Some(netns) = netns else { return self.setup_on_host(uid, pod).await };
         let name = PodFullName::of(pod);
-        let failed = |error: wish::WishError| NetworkError::Failed { uid: uid.clone(), reason: error_chain(&error).to_string() };
         let kind = self.shared.links.config.kind;
-        let wishes = Wishes::of(uid, &name, pod, kind == NetworkKind::Cni).map_err(failed)?;
+        let wishes = Wishes::of(uid, &name, pod, kind == NetworkKind::Cni).map_err(|error| NetworkError::failed(uid, error))?;
         let has_first = self.has_first(uid, &wishes);
         if let Some(port) = wishes.ports.first().filter(|_| kind != NetworkKind::Cni) {
             let reason = "hostPorts reach only pods on podstead's own network";

@@ -6,7 +6,6 @@
 
 use super::plan::Attachment;
 use super::record::PodRecord;
-use super::shared::failed;
 use super::spec::result::CniResult;
 use super::{Shared, lock};
 use crate::{NameService, RESOLVER_ON_HOST, assigned_ips};
@@ -69,7 +68,7 @@ impl Shared {
         let Some(PodRecord { attachments, resolver: before, .. }) = lock(&self.records).get(uid).cloned() else { return Ok(()) };
         let (shared, netns) = (Arc::clone(self), netns.to_owned());
         let found = tokio::task::spawn_blocking(move || shared.resolver_of(&attachments, &netns)).await;
-        let resolver = found.map_err(|error| failed(uid, &error))?;
+        let resolver = found.map_err(|error| NetworkError::failed(uid, error))?;
         if resolver == before { Ok(()) } else { self.change(uid, name, move |record| record.resolver = resolver).await }
     }
 

@@ -1,7 +1,6 @@
 //! Ownership of host ports, so that two pods, or a pod and a service of the host, never have the same.
 
 use super::record::PodRecord;
-use super::shared::failed;
 use super::{Shared, lock};
 use crate::builtin::listeners;
 use podstead_pod::host_ports::HostPort;
@@ -22,7 +21,7 @@ impl Shared {
         let (shared, owner, name) = (Arc::clone(self), uid.clone(), name.clone());
         match tokio::task::spawn_blocking(move || shared.claim_ports_now(&owner, &name, &ports, listens)).await {
             Ok(claimed) => claimed,
-            Err(error) => Err(failed(uid, &error)),
+            Err(error) => Err(NetworkError::failed(uid, error)),
         }
     }
 
@@ -45,7 +44,7 @@ impl Shared {
             let record = records.entry(uid.clone()).or_insert_with(|| PodRecord::new(name.clone()));
             record.ports = ports.to_vec();
             let record = record.clone();
-            self.keep(uid, &record).map_err(|error| failed(uid, &error))?;
+            self.keep(uid, &record).map_err(|error| NetworkError::failed(uid, error))?;
             if record.is_empty() {
                 records.remove(uid);
             }

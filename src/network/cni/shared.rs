@@ -11,10 +11,8 @@ use podstead_pod::PodUid;
 use podstead_runtime::NetworkError;
 use podstead_settings::NetworkConfig;
 use podstead_sys::layout::Paths;
-use podstead_telemetry::error_chain;
 use podstead_telemetry::events::EventRecorder;
 use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -83,8 +81,4 @@ pub(in super::super) struct Shared {
     pub(super) told: Mutex<BTreeSet<String>>,
     /// Held while packet rules learn which pods reach Services.
     pub(super) admitting: Mutex<()>,
-}
-
-pub(super) fn failed(uid: &PodUid, error: &(dyn Error + 'static)) -> NetworkError {
-    NetworkError::Failed { uid: uid.clone(), reason: error_chain(error).to_string() }
 }

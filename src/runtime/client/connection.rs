@@ -1,6 +1,6 @@
 //! One connection to a shim, used by any number of callers at once.
 
-use super::{failed, misunderstood};
+use super::misunderstood;
 use crate::RuntimeError;
 use podstead_container::protocol::frame::{self, FrameDecoder, FrameKind};
 use podstead_container::protocol::{
@@ -8,6 +8,7 @@ use podstead_container::protocol::{
 };
 use podstead_pod::PodUid;
 use podstead_sys::layout::Paths;
+use podstead_telemetry::error_chain;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -68,7 +69,6 @@ pub(super) enum Heard<'a> {
 impl Line {
     /// Connects and exchanges hellos.
     pub(super) async fn open(paths: &Paths, uid: &PodUid) -> Result<(Self, ShimHello), RuntimeError> {
-        let gone = |error: &dyn std::error::Error| RuntimeError::ShimGone { uid: uid.clone(), reason: explain(error) };
         let socket = paths.shim_socket(uid);
         let greeted = timeout(HELLO, async {
             let stream = connect(&socket).await?;
@@ -82,8 +82,8 @@ impl Line {
             }
         });
         match greeted.await {
-            Ok(result) => result.map_err(|error| gone(&error)),
-            Err(late) => Err(gone(&late)),
+            Ok(result) => result.map_err(|error| RuntimeError::shim_gone(uid, error)),
+            Err(late) => Err(RuntimeError::shim_gone(uid, late)),
         }
     }
 
@@ -158,7 +158,7 @@ impl Connection {
             Ok(Ok(Answer::Status(status))) => status,
             Ok(Ok(Answer::Done | Answer::Container(_) | Answer::SessionOpen)) => return Err(misunderstood("subscribe")),
             Ok(Err(refusal)) => return Err(super::refused("subscribe", refusal)),
-            Err(error) => return Err(RuntimeError::ShimGone { uid: uid.clone(), reason: explain(&error) }),
+            Err(error) => return Err(RuntimeError::shim_gone(uid, error)),
         };
         let (requests, receiver) = mpsc::channel(REQUESTS);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
@@ -169,7 +169,7 @@ impl Connection {
                 return;
             }
             let error = serve(line, receiver, hear).await;
-            tracing::debug!(error = &error as &dyn std::error::Error, "connection to the shim closed");
+            tracing::debug!(error = %error_chain(&error), "connection to the shim closed");
             gone(number).await;
         });
         let connection = Self { number, requests, uid: uid.clone() };
@@ -178,13 +178,13 @@ impl Connection {
 
     /// Asks the shim. The outer error means that it did not answer.
     pub(super) async fn request(&self, operation: Operation, patience: Duration) -> Result<Result<Answer, Refusal>, RuntimeError> {
-        let gone = |reason: &str| RuntimeError::ShimGone { uid: self.uid.clone(), reason: reason.to_owned() };
+        let gone = |reason: &str| RuntimeError::shim_gone(&self.uid, reason);
         let (answer, answered) = oneshot::channel();
         let exchange = async {
             self.requests.send(Pending { operation, answer }).await.map_err(|_| gone("the connection is closed"))?;
             answered.await.map_err(|_| gone("the connection was closed before a response arrived"))
         };
-        timeout(patience, exchange).await.unwrap_or_else(|late| Err(failed("wait for the shim's response", &late)))
+        timeout(patience, exchange).await.unwrap_or_else(|late| Err(RuntimeError::failed("wait for the shim's response", late)))
     }
 }
 
@@ -252,13 +252,6 @@ async fn connect(socket: &Path) -> io::Result<UnixStream> {
     let name = socket.file_name().ok_or_else(invalid)?;
     let short = Path::new("/proc/self/fd").join(std::os::fd::AsRawFd::as_raw_fd(&directory).to_string()).join(name);
     UnixStream::connect(short).await
-}
-
-fn explain(error: &dyn std::error::Error) -> String {
-    match failed("", error) {
-        RuntimeError::Failed { reason, .. } => reason,
-        RuntimeError::NotFound(reason) | RuntimeError::ShimGone { reason, .. } => reason,
-    }
 }
 
 #[cfg(test)]

@@ -55,9 +55,9 @@ pub(super) fn assigned(inner: &Inner, spec: &SandboxSpec) -> Result<SandboxSpec,
     if !spec.own_users {
         return Ok(spec.clone());
     }
-    let first = inner.id_ranges.take(&spec.uid).ok_or_else(|| RuntimeError::Failed {
-        operation: "allocate a user ID range for the pod".to_owned(),
-        reason: format!("all {} ID ranges are in use: raise userNamespaces.maxPods", inner.options.id_range.pods),
+    let first = inner.id_ranges.take(&spec.uid).ok_or_else(|| {
+        let reason = format!("all {} ID ranges are in use: raise userNamespaces.maxPods", inner.options.id_range.pods);
+        RuntimeError::failed("allocate a user ID range for the pod", reason)
     })?;
     Ok(SandboxSpec { first_host_id: Some(first), ..spec.clone() })
 }

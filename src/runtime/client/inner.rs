@@ -1,7 +1,6 @@
 //! State that all clones of the runtime and its tasks share.
 
 use super::connection::Connection;
-use super::failure::failed;
 use super::id_ranges;
 use super::view::PodView;
 use crate::{RuntimeError, log_links};
@@ -12,8 +11,8 @@ use podstead_pod::PodUid;
 use podstead_settings::IdRange;
 use podstead_sys::layout::Paths;
 use podstead_sys::tick::Tick;
-use podstead_telemetry::Traces;
 use podstead_telemetry::trace::Step;
+use podstead_telemetry::{Traces, error_chain};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -103,10 +102,10 @@ pub(super) async fn link_logs(inner: &Inner, uid: &PodUid, containers: Vec<Conta
     let Some(links) = inner.paths().log_links() else { return };
     let made = blocking("link logs", move || {
         let made = containers.iter().try_for_each(|container| log_links::create(&links, &container.log_path, &container.id));
-        made.map_err(|error| failed(&format!("create a link in {}", links.display()), &error))
+        made.map_err(|error| RuntimeError::failed(format!("create a link in {}", links.display()), error))
     });
     if let Err(error) = made.await {
-        tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cannot link the logs of a container");
+        tracing::warn!(pod_uid = %uid, error = %error_chain(&error), "cannot link the logs of a container");
     }
 }
 
@@ -117,6 +116,6 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> Result<T, RuntimeError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(error) => Err(failed(operation, &error)),
+        Err(error) => Err(RuntimeError::failed(operation, error)),
     }
 }

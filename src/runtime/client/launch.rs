@@ -1,7 +1,7 @@
 //! From a sandbox spec to a living shim.
 
 use super::connection::{Connection, Heard, HeldConnection};
-use super::{Inner, PodView, blocking, failed, loss, teardown};
+use super::{Inner, PodView, blocking, loss, teardown};
 use crate::RuntimeError;
 use jiff::Timestamp;
 use podstead_container::protocol::{Answer, ShimConfig, ShimEventKind, ShimHello, ShimStatus, ShimStep, StepTimes};
@@ -57,7 +57,7 @@ pub(super) async fn create_sandbox(inner: &Arc<Inner>, spec: &SandboxSpec) -> Re
             let began = Tick::now();
             let (uid, path) = (status.spec.uid.clone(), inner.paths().sandbox_record(&status.spec.uid));
             let record = SandboxRecord::new(status, inner.boot_id.clone(), cgroup);
-            let written = record.write(&path, durability).map_err(|error| failed("record sandbox", &error));
+            let written = record.write(&path, durability).map_err(|error| RuntimeError::failed("record sandbox", error));
             inner.trace(&uid, Step::SandboxRecord, began);
             written
         })
@@ -89,15 +89,17 @@ fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Pr
     if std::fs::symlink_metadata(paths.pod_run(&uid)).is_ok() {
         teardown::sweep(inner, &uid)?;
     }
-    let cgroup =
-        inner.cgroups.create_pod(spec.qos, &uid, &spec.resources).map_err(|error| failed("create the pod's cgroup", &error))?;
-    inner.cgroups.create_shim(&uid).map_err(|error| failed("create the shim's cgroup", &error))?;
+    let cgroup = inner
+        .cgroups
+        .create_pod(spec.qos, &uid, &spec.resources)
+        .map_err(|error| RuntimeError::failed("create the pod's cgroup", error))?;
+    inner.cgroups.create_shim(&uid).map_err(|error| RuntimeError::failed("create the shim's cgroup", error))?;
     // The shim moves into its cgroup first of all. Not earlier than here: making a cgroup would wait for it.
     cgroup_moves::prepare_in_background();
     make_records_directory(paths, &uid)?;
     let run = paths.pod_run(&uid);
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&run);
-    made.map_err(|error| failed(&format!("create {}", run.display()), &error))?;
+    made.map_err(|error| RuntimeError::failed(format!("create {}", run.display()), error))?;
     let config = ShimConfig {
         state: paths.state.clone(),
         run: paths.run.clone(),
@@ -111,8 +113,8 @@ fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Pr
         helper_timeout_secs: HELPER_TIMEOUT_SECS,
     };
     let path = paths.shim_config(&uid);
-    let text = serde_json::to_vec(&config).map_err(|error| failed("encode the shim's configuration", &error))?;
-    write_atomic(&path, &text, 0o600).map_err(|error| failed("write the shim's configuration", &error))?;
+    let text = serde_json::to_vec(&config).map_err(|error| RuntimeError::failed("encode the shim's configuration", error))?;
+    write_atomic(&path, &text, 0o600).map_err(|error| RuntimeError::failed("write the shim's configuration", error))?;
     Ok(Prepared { config: path, cgroup })
 }
 
@@ -127,7 +129,7 @@ fn make_records_directory(paths: &Paths, uid: &PodUid) -> Result<(), RuntimeErro
         Err(error) if error.kind() == io::ErrorKind::NotFound => DirBuilder::new().recursive(true).mode(0o750).create(&directory),
         other => other,
     };
-    made.map_err(|error| failed(&format!("create {}", directory.display()), &error))
+    made.map_err(|error| RuntimeError::failed(format!("create {}", directory.display()), error))
 }
 
 /// Starts the shim and waits until the process that was started has ended: then the shim is ready, or standard error says why not.
@@ -149,15 +151,16 @@ async fn start_shim(binary: &Path, config: &Path, pod: &PodFullName) -> Result<(
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
-        .map_err(|error| failed(&format!("execute {}", binary.display()), &error))?;
+        .map_err(|error| RuntimeError::failed(format!("execute {}", binary.display()), error))?;
     let output = timeout(READY, child.wait_with_output()).await;
-    let output = output.map_err(|late| failed(operation, &late))?.map_err(|error| failed(operation, &error))?;
+    let output =
+        output.map_err(|late| RuntimeError::failed(operation, late))?.map_err(|error| RuntimeError::failed(operation, error))?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let reason = if said.trim().is_empty() { output.status.to_string() } else { said.trim().to_owned() };
-    Err(RuntimeError::Failed { operation: operation.to_owned(), reason })
+    Err(RuntimeError::failed(operation, reason))
 }
 
 /// Connects to a living shim, whose events go into the view from the release of the connection on.

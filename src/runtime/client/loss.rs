@@ -1,13 +1,14 @@
 //! A connection has ended: was it meant to, and if not, is the shim dead?
 
 use super::view::PodView;
-use super::{Inner, blocking, failed, launch};
+use super::{Inner, blocking, launch};
 use crate::RuntimeError;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use podstead_container::record::{ContainerRecord, Durability, SandboxRecord};
 use podstead_container::{ContainerState, ContainerStatus, PodLifecycleEvent, PodLifecycleEventKind, SandboxState};
 use podstead_pod::{ContainerId, PodUid};
+use podstead_telemetry::error_chain;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +63,7 @@ async fn sandbox_lost(inner: &Arc<Inner>, uid: &PodUid) {
     })
     .await;
     if let Err(error) = done {
-        tracing::error!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cannot record the loss of a sandbox");
+        tracing::error!(pod_uid = %uid, error = %error_chain(&error), "cannot record the loss of a sandbox");
     }
     inner.tell(PodLifecycleEvent { uid: uid.clone(), kind: PodLifecycleEventKind::SandboxLost });
 }
@@ -71,7 +72,7 @@ async fn sandbox_lost(inner: &Arc<Inner>, uid: &PodUid) {
 pub(super) fn kill(inner: &Inner, uid: &PodUid, cgroup: &Path) {
     for group in [cgroup, &inner.cgroups.shim(uid)] {
         if let Err(error) = inner.cgroups.kill(group, PATIENCE) {
-            tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cannot kill the cgroup of a lost sandbox");
+            tracing::warn!(pod_uid = %uid, error = %error_chain(&error), "cannot kill the cgroup of a lost sandbox");
         }
     }
 }
@@ -92,7 +93,7 @@ pub(super) fn mark_lost(inner: &Inner, uid: &PodUid) -> Result<(), RuntimeError>
     match sandbox {
         Some(record) => record
             .write(&inner.paths().sandbox_record(uid), Durability::ProcessDeath)
-            .map_err(|error| failed("record the loss of a sandbox", &error)),
+            .map_err(|error| RuntimeError::failed("record the loss of a sandbox", error)),
         None => Ok(()),
     }
 }
@@ -120,7 +121,7 @@ pub(super) fn write_lost(inner: &Inner, uid: &PodUid, lost: &[ContainerStatus]) 
     for status in lost {
         let path = inner.paths().container_record(uid, &status.id);
         let record = ContainerRecord::new(status.clone());
-        record.write(&path, Durability::PowerCut).map_err(|error| failed("record the loss of a container", &error))?;
+        record.write(&path, Durability::PowerCut).map_err(|error| RuntimeError::failed("record the loss of a container", error))?;
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ pub(crate) use view::PodView;
 
 use super::{ExecSession, Runtime, RuntimeError, StartError};
 use async_trait::async_trait;
-use failure::{failed, misunderstood, refused};
+use failure::{misunderstood, refused};
 pub use inner::ShimRuntimeOptions;
 use inner::{Inner, PROMPT, START, blocking, link_logs};
 use podstead_container::cgroup::Cgroups;
@@ -40,6 +40,7 @@ use podstead_container::{
 use podstead_pod::resources::QosClass;
 use podstead_pod::{ContainerId, PodUid};
 use podstead_sys::{boot, cgroup_moves};
+use podstead_telemetry::error_chain;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
@@ -53,10 +54,10 @@ impl ShimRuntime {
     /// Looks at the host and makes the upper part of the cgroup tree. Pods of an earlier daemon are found by [`Runtime::recover`].
     /// Blocks for a moment.
     pub fn new(options: ShimRuntimeOptions) -> Result<Self, RuntimeError> {
-        let cgroups = Cgroups::detect(&options.cgroup_slice).map_err(|error| failed("detect cgroups", &error))?;
+        let cgroups = Cgroups::detect(&options.cgroup_slice).map_err(|error| RuntimeError::failed("detect cgroups", error))?;
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
-        cgroups.ensure_tree(cpus).map_err(|error| failed("create the cgroup tree", &error))?;
-        let boot_id = boot::boot_id().map_err(|error| failed("read the boot ID", &error))?;
+        cgroups.ensure_tree(cpus).map_err(|error| RuntimeError::failed("create the cgroup tree", error))?;
+        let boot_id = boot::boot_id().map_err(|error| RuntimeError::failed("read the boot ID", error))?;
         let (events, receiver) = mpsc::unbounded_channel();
         let receiver = Mutex::new(Some(receiver));
         let (id_range, log_limits) = (options.id_range, Mutex::new(options.log_limits));
@@ -103,6 +104,7 @@ impl Runtime for ShimRuntime {
         if let Err(error) = &created {
             // Nothing of a failed attempt stays.
             if let Err(teardown_error) = teardown::stop_sandbox(&self.inner, &spec.uid).await {
+                let (error, teardown_error) = (error_chain(error), error_chain(&teardown_error));
                 tracing::warn!(pod_uid = %spec.uid, %error, %teardown_error, "cannot clean up a sandbox whose creation failed");
             }
         }
@@ -141,7 +143,7 @@ impl Runtime for ShimRuntime {
                 let given = ContainerResources { declared: spec.declared.clone(), cgroup: spec.resources.clone() };
                 if let Err(error) = resize::note(&self.inner, &spec.pod, &spec.id, given).await {
                     // It is given the same again then.
-                    tracing::warn!(pod = %spec.full_name, container = %spec.name, error = &error as &dyn std::error::Error, "cannot record the resources of a container");
+                    tracing::warn!(pod = %spec.full_name, container = %spec.name, error = %error_chain(&error), "cannot record the resources of a container");
                 }
                 Ok(*status)
             }
@@ -170,7 +172,7 @@ impl Runtime for ShimRuntime {
 
     fn weigh_burstable(&self, cpu_shares: u64) -> Result<(), RuntimeError> {
         let weighed = self.inner.cgroups.set_tier_shares(QosClass::Burstable, cpu_shares);
-        weighed.map_err(|error| failed("set the CPU shares of the burstable cgroup", &error))
+        weighed.map_err(|error| RuntimeError::failed("set the CPU shares of the burstable cgroup", error))
     }
 
     async fn exec(&self, uid: &PodUid, id: &ContainerId, spec: &ExecSpec) -> Result<ExecSession, RuntimeError> {

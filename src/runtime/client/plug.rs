@@ -4,7 +4,7 @@
 //! interrupted, so that the next one removes that.
 
 use super::plugged::Plugged;
-use super::{Inner, blocking, failed};
+use super::{Inner, blocking};
 use crate::RuntimeError;
 use podstead_container::cgroup::{Cgroups, DeviceChange};
 use podstead_container::{ContainerSpec, ContainerState, GivenDevice};
@@ -42,8 +42,8 @@ pub(super) async fn plug(inner: &Arc<Inner>, uid: &PodUid, id: &ContainerId, wan
         };
         let first_host_id = pod.sandbox.as_ref().and_then(|sandbox| sandbox.spec.first_host_id);
         if !pod.plugging.insert(id.clone()) {
-            let reason = "an earlier change of its devices is still waiting for a file system of the container".to_owned();
-            return Err(RuntimeError::Failed { operation: "change devices".to_owned(), reason });
+            let reason = "an earlier change of its devices is still waiting for a file system of the container";
+            return Err(RuntimeError::failed("change devices", reason));
         }
         let guard = Guard { inner: Arc::clone(inner), uid: uid.clone(), id: id.clone() };
         (plugged, Cgroups::container(&pod.cgroup, id), first_host_id, pid, guard)
@@ -54,7 +54,7 @@ pub(super) async fn plug(inner: &Arc<Inner>, uid: &PodUid, id: &ContainerId, wan
     let (scratch, name) = (inner.paths().pod_run(uid), id.clone());
     let change = blocking("change devices", move || {
         let _until_done = guard;
-        let process = pidfd::open(pid).map_err(|error| failed("open the container's first process", &error))?;
+        let process = pidfd::open(pid).map_err(|error| RuntimeError::failed("open the container's first process", error))?;
         // By now another process may have the id.
         let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         if !groups.lines().any(|line| line.ends_with(&format!("/{name}"))) {
@@ -65,16 +65,17 @@ pub(super) async fn plug(inner: &Arc<Inner>, uid: &PodUid, id: &ContainerId, wan
             worker
                 .cgroups
                 .change_devices(&cgroup, &change)
-                .map_err(|error| failed("change the container's device rules", &error))?;
+                .map_err(|error| RuntimeError::failed("change the container's device rules", error))?;
         }
         let nodes = before.nodes(&after, first_host_id);
-        device_node::change(&process, &nodes, first_host_id, &scratch).map_err(|error| failed("change device nodes", &error))
+        device_node::change(&process, &nodes, first_host_id, &scratch)
+            .map_err(|error| RuntimeError::failed("change device nodes", error))
     });
     match tokio::time::timeout(PATIENCE, change).await {
         Ok(changed) => changed?,
         Err(_) => {
-            let reason = "a file system of the container does not answer".to_owned();
-            return Err(RuntimeError::Failed { operation: "change devices".to_owned(), reason });
+            let reason = "a file system of the container does not answer";
+            return Err(RuntimeError::failed("change devices", reason));
         }
     }
     write(inner, uid, id, plugged.changed(wanted)).await
@@ -109,8 +110,8 @@ async fn write(inner: &Arc<Inner>, uid: &PodUid, id: &ContainerId, plugged: Plug
     };
     let path = inner.paths().plugged(uid);
     blocking("record devices", move || {
-        let text = serde_json::to_vec(&all).map_err(|error| failed("encode devices", &error))?;
-        write_atomic(&path, &text, 0o600).map_err(|error| failed(&format!("write {}", path.display()), &error))
+        let text = serde_json::to_vec(&all).map_err(|error| RuntimeError::failed("encode devices", error))?;
+        write_atomic(&path, &text, 0o600).map_err(|error| RuntimeError::failed(format!("write {}", path.display()), error))
     })
     .await
 }

@@ -2,7 +2,7 @@
 
 use super::plugged::Plugged;
 use super::view::PodView;
-use super::{Inner, blocking, failed, id_ranges, launch, link_logs, loss, plug, resize, teardown};
+use super::{Inner, blocking, id_ranges, launch, link_logs, loss, plug, resize, teardown};
 use crate::RuntimeError;
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -13,6 +13,7 @@ use podstead_container::{
 };
 use podstead_pod::{ContainerId, PodUid};
 use podstead_sys::namespaces::Namespace;
+use podstead_telemetry::error_chain;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -28,7 +29,7 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<Vec<ObservedPod>, Runt
     let found = blocking("list sandboxes", move || {
         let mut uids = directories(&looker.paths().pods_run())?;
         uids.extend(directories(&looker.paths().pods())?);
-        let groups = looker.cgroups.list().map_err(|error| failed("list cgroups of pods", &error))?;
+        let groups = looker.cgroups.list().map_err(|error| RuntimeError::failed("list cgroups of pods", error))?;
         uids.extend(groups.into_iter().map(|(uid, _)| uid));
         Ok(uids)
     })
@@ -87,7 +88,7 @@ async fn recover_pod(inner: &Arc<Inner>, uid: PodUid) -> Option<ObservedPod> {
             })
             .await;
             if let Err(error) = done {
-                tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cannot clean up the remains of a sandbox");
+                tracing::warn!(pod_uid = %uid, error = %error_chain(&error), "cannot clean up the remains of a sandbox");
             }
         }
     }
@@ -115,7 +116,7 @@ fn kill_remains(inner: &Inner, uid: &PodUid) {
                 loss::kill(inner, uid, &group);
             }
         }
-        Err(error) => tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "cannot list cgroups"),
+        Err(error) => tracing::warn!(pod_uid = %uid, error = %error_chain(&error), "cannot list cgroups"),
     }
 }
 
@@ -135,7 +136,7 @@ async fn lose_unknown(inner: &Arc<Inner>, uid: &PodUid, living: &BTreeSet<Contai
     };
     let (worker, uid) = (Arc::clone(inner), uid.clone());
     if let Err(error) = blocking("record lost containers", move || loss::write_lost(&worker, &uid, &lost)).await {
-        tracing::warn!(error = &error as &dyn std::error::Error, "cannot record the loss of containers");
+        tracing::warn!(error = %error_chain(&error), "cannot record the loss of containers");
     }
 }
 
@@ -192,7 +193,7 @@ fn usable<T>(path: &Path, read: impl FnOnce(&Path) -> Result<T, RecordError>) ->
             let mut aside = path.as_os_str().to_owned();
             aside.push(".broken");
             let set_aside = fs::rename(path, &aside).is_ok();
-            tracing::error!(error = &error as &dyn std::error::Error, set_aside, "record is unusable");
+            tracing::error!(error = %error_chain(&error), set_aside, "record is unusable");
             None
         }
     }
@@ -200,7 +201,7 @@ fn usable<T>(path: &Path, read: impl FnOnce(&Path) -> Result<T, RecordError>) ->
 
 /// The pods that have a directory in `parent`.
 fn directories(parent: &Path) -> Result<BTreeSet<PodUid>, RuntimeError> {
-    let error = |error: io::Error| failed(&format!("list {}", parent.display()), &error);
+    let error = |error: io::Error| RuntimeError::failed(format!("list {}", parent.display()), error);
     let entries = match fs::read_dir(parent) {
         Ok(entries) => entries,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),

@@ -2,7 +2,7 @@
 //!
 //! What containers were given last is kept in a file under the run directory: it means something as long as they live, and no longer.
 
-use super::{Inner, blocking, failed};
+use super::{Inner, blocking};
 use crate::RuntimeError;
 use podstead_container::cgroup::Cgroups;
 use podstead_container::record::{Durability, SandboxRecord};
@@ -25,10 +25,13 @@ pub(super) async fn update_sandbox(inner: &Arc<Inner>, spec: &SandboxSpec) -> Re
     let (worker, stored) = (Arc::clone(inner), status.clone());
     blocking("update sandbox", move || {
         require_room(&worker, "pod", &cgroup, stored.spec.resources.memory_limit)?;
-        worker.cgroups.update(&cgroup, &stored.spec.resources).map_err(|error| failed("limit the pod's cgroup", &error))?;
+        worker
+            .cgroups
+            .update(&cgroup, &stored.spec.resources)
+            .map_err(|error| RuntimeError::failed("limit the pod's cgroup", error))?;
         let path = worker.paths().sandbox_record(&stored.spec.uid);
         let record = SandboxRecord::new(stored, worker.boot_id.clone(), cgroup);
-        record.write(&path, Durability::PowerCut).map_err(|error| failed("record sandbox", &error))
+        record.write(&path, Durability::PowerCut).map_err(|error| RuntimeError::failed("record sandbox", error))
     })
     .await?;
     if let Some(sandbox) = inner.pods().get_mut(&spec.uid).and_then(|pod| pod.sandbox.as_mut()) {
@@ -49,7 +52,10 @@ pub(super) async fn resize_container(
     let (worker, limits) = (Arc::clone(inner), resources.cgroup.clone());
     blocking("resize container", move || {
         require_room(&worker, "container", &cgroup, limits.memory_limit)?;
-        worker.cgroups.resize_container(&cgroup, &limits).map_err(|error| failed("limit the container's cgroup", &error))
+        worker
+            .cgroups
+            .resize_container(&cgroup, &limits)
+            .map_err(|error| RuntimeError::failed("limit the container's cgroup", error))
     })
     .await?;
     note(inner, uid, id, resources.clone()).await
@@ -73,8 +79,8 @@ pub(super) async fn note(
     };
     let path = inner.paths().given(uid);
     blocking("record resources", move || {
-        let text = serde_json::to_vec(&given).map_err(|error| failed("encode resources", &error))?;
-        write_atomic(&path, &text, 0o600).map_err(|error| failed(&format!("write {}", path.display()), &error))
+        let text = serde_json::to_vec(&given).map_err(|error| RuntimeError::failed("encode resources", error))?;
+        write_atomic(&path, &text, 0o600).map_err(|error| RuntimeError::failed(format!("write {}", path.display()), error))
     })
     .await
 }
@@ -98,10 +104,10 @@ pub fn read(path: &Path) -> BTreeMap<ContainerId, ContainerResources> {
 /// A limit below what is in use would kill: it waits, in the kubelet's words.
 fn require_room(inner: &Inner, what: &str, cgroup: &Path, limit: Option<i64>) -> Result<(), RuntimeError> {
     let Some(limit) = limit.and_then(|limit| u64::try_from(limit).ok()) else { return Ok(()) };
-    let usage = inner.cgroups.usage(cgroup).map_err(|error| failed("read the memory usage", &error))?;
+    let usage = inner.cgroups.usage(cgroup).map_err(|error| RuntimeError::failed("read the memory usage", error))?;
     if usage.working_set_bytes <= limit {
         return Ok(());
     }
     let reason = format!("attempting to set {what} memory limit ({limit}) below current usage ({})", usage.working_set_bytes);
-    Err(RuntimeError::Failed { operation: format!("resize {what}"), reason })
+    Err(RuntimeError::failed(format!("resize {what}"), reason))
 }

@@ -36,7 +36,7 @@ pub(super) async fn open(paths: &Paths, uid: &PodUid, operation: Operation) -> R
         | Operation::Shutdown => return Err(misunderstood("open a session")),
     };
     let (mut line, _) = Line::open(paths, uid).await?;
-    let gone = |error: io::Error| RuntimeError::ShimGone { uid: uid.clone(), reason: error.to_string() };
+    let gone = |error: io::Error| RuntimeError::shim_gone(uid, error);
     let answer = timeout(patience, line.ask(1, operation)).await;
     match answer.map_err(|late| gone(late.into()))?.map_err(gone)? {
         Ok(Answer::SessionOpen) => {}

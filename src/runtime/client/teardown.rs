@@ -1,6 +1,6 @@
 //! The end of sandboxes, containers and pods. Errors are collected and the work goes on; what is not there is success.
 
-use super::{Inner, PROMPT, blocking, failed, logs, loss, refused};
+use super::{Inner, PROMPT, blocking, logs, loss, refused};
 use crate::{RuntimeError, log_links};
 use podstead_container::protocol::Operation;
 use podstead_container::record::{Durability, SandboxRecord};
@@ -8,6 +8,7 @@ use podstead_container::{ContainerState, PodLifecycleEvent, PodLifecycleEventKin
 use podstead_pod::{ContainerId, PodUid};
 use podstead_sys::mounts;
 use podstead_sys::remove_tree::remove_tree;
+use podstead_telemetry::error_chain;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -27,7 +28,7 @@ pub(super) async fn stop_sandbox(inner: &Arc<Inner>, uid: &PodUid) -> Result<(),
             Ok(Ok(_)) => {}
             Ok(Err(refusal)) => tracing::warn!(pod_uid = %uid, error = %refusal, "the shim refused to shut down"),
             Err(error) => {
-                tracing::warn!(pod_uid = %uid, error = &error as &dyn std::error::Error, "the shim did not shut down: killing it")
+                tracing::warn!(pod_uid = %uid, error = %error_chain(&error), "the shim did not shut down: killing it")
             }
         }
     }
@@ -51,25 +52,25 @@ pub(super) fn sweep(inner: &Inner, uid: &PodUid) -> Result<(), RuntimeError> {
     if problems.is_empty() {
         return Ok(());
     }
-    Err(RuntimeError::Failed { operation: format!("stop sandbox of pod {uid}"), reason: problems.join("; ") })
+    Err(RuntimeError::failed(format!("stop sandbox of pod {uid}"), problems.join("; ")))
 }
 
 /// The pod's groups first, then its shim's.
 fn remove_cgroups(inner: &Inner, uid: &PodUid, problems: &mut Vec<String>) {
     let groups = match inner.cgroups.list() {
         Ok(groups) => groups,
-        Err(error) => return keep_runtime(problems, Err(failed("list cgroups of pods", &error))),
+        Err(error) => return keep_runtime(problems, Err(RuntimeError::failed("list cgroups of pods", error))),
     };
     let shim = inner.cgroups.shim(uid);
     let mut own: Vec<_> = groups.into_iter().filter(|(owner, _)| owner == uid).map(|(_, group)| group).collect();
     own.sort_by_key(|group| *group == shim);
     // A hybrid host keeps containers in their shim's group too: all are killed before any is removed.
     for group in &own {
-        let killed = inner.cgroups.kill(group, PATIENCE).map_err(|error| failed("kill cgroup", &error));
+        let killed = inner.cgroups.kill(group, PATIENCE).map_err(|error| RuntimeError::failed("kill cgroup", error));
         keep_runtime(problems, killed);
     }
     for group in &own {
-        let removed = inner.cgroups.remove(group, PATIENCE).map_err(|error| failed("remove cgroup", &error));
+        let removed = inner.cgroups.remove(group, PATIENCE).map_err(|error| RuntimeError::failed("remove cgroup", error));
         keep_runtime(problems, removed);
     }
 }
@@ -91,7 +92,7 @@ fn record_stopped(inner: &Inner, uid: &PodUid) -> Result<(), RuntimeError> {
     match record {
         Some(record) => record
             .write(&inner.paths().sandbox_record(uid), Durability::ProcessDeath)
-            .map_err(|error| failed("record the end of a sandbox", &error)),
+            .map_err(|error| RuntimeError::failed("record the end of a sandbox", error)),
         None => Ok(()),
     }
 }
@@ -112,7 +113,7 @@ pub(super) async fn remove_container(inner: &Arc<Inner>, uid: &PodUid, id: &Cont
     };
     let operation = format!("remove container {id}");
     if alive && connection.is_none() {
-        return Err(RuntimeError::Failed { operation, reason: "it is still running".to_owned() });
+        return Err(RuntimeError::failed(operation, "it is still running"));
     }
     if let Some(connection) = connection {
         let removed = connection.request(Operation::Remove { container: id.clone() }, PROMPT).await?;
@@ -122,7 +123,7 @@ pub(super) async fn remove_container(inner: &Arc<Inner>, uid: &PodUid, id: &Cont
     blocking("remove container", move || {
         let paths = worker.paths();
         let layer = paths.container_layer(&pod, &container);
-        remove_tree(&layer).map_err(|error| failed(&format!("remove {}", layer.display()), &error))?;
+        remove_tree(&layer).map_err(|error| RuntimeError::failed(format!("remove {}", layer.display()), error))?;
         // A log that stays is better than a container that stays.
         if let Some((log, others)) = log {
             let unlinked = paths.log_links().map_or(Ok(()), |links| log_links::remove(&links, &log, &container));
@@ -135,7 +136,7 @@ pub(super) async fn remove_container(inner: &Arc<Inner>, uid: &PodUid, id: &Cont
         match fs::remove_file(&record) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(failed(&format!("remove {}", record.display()), &error)),
+            Err(error) => Err(RuntimeError::failed(format!("remove {}", record.display()), error)),
         }
     })
     .await?;
@@ -148,8 +149,8 @@ pub(super) async fn remove_container(inner: &Arc<Inner>, uid: &PodUid, id: &Cont
 /// Forgets a pod: all of its state directory but its volumes.
 pub(super) async fn remove_pod(inner: &Arc<Inner>, uid: &PodUid) -> Result<(), RuntimeError> {
     if inner.connection(uid).is_some() {
-        let reason = "its sandbox is still running".to_owned();
-        return Err(RuntimeError::Failed { operation: format!("remove pod {uid}"), reason });
+        let reason = "its sandbox is still running";
+        return Err(RuntimeError::failed(format!("remove pod {uid}"), reason));
     }
     let (worker, owned) = (Arc::clone(inner), uid.clone());
     blocking("remove pod", move || {
@@ -159,7 +160,7 @@ pub(super) async fn remove_pod(inner: &Arc<Inner>, uid: &PodUid) -> Result<(), R
         let entries = match fs::read_dir(&directory) {
             Ok(entries) => entries.flatten().map(|entry| entry.path()).filter(|path| *path != volumes).collect(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(failed(&format!("list {}", directory.display()), &error)),
+            Err(error) => return Err(RuntimeError::failed(format!("list {}", directory.display()), error)),
         };
         for path in entries {
             keep(&mut problems, &format!("remove {}", path.display()), remove_any(&path));
@@ -173,7 +174,7 @@ pub(super) async fn remove_pod(inner: &Arc<Inner>, uid: &PodUid) -> Result<(), R
         if problems.is_empty() {
             return Ok(());
         }
-        Err(RuntimeError::Failed { operation: format!("remove pod {owned}"), reason: problems.join("; ") })
+        Err(RuntimeError::failed(format!("remove pod {owned}"), problems.join("; ")))
     })
     .await?;
     inner.pods().remove(uid);
@@ -192,6 +193,6 @@ fn keep(problems: &mut Vec<String>, what: &str, result: io::Result<()>) {
 
 fn keep_runtime(problems: &mut Vec<String>, result: Result<(), RuntimeError>) {
     if let Err(error) = result {
-        problems.push(error.to_string());
+        problems.push(error_chain(&error).to_string());
     }
 }

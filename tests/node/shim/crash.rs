@@ -4,6 +4,7 @@ use super::harness::{Host, PATIENCE, eventually, outcome, processes_naming};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use podstead::container::record::{ContainerRecord, Durability};
+use podstead::telemetry::error_chain;
 use podstead::{
     container::{ContainerState, PodLifecycleEventKind, SandboxState},
     runtime::Runtime,
@@ -156,7 +157,7 @@ async fn killed_helper_fails_start_and_leaves_nothing() {
     let pid = helper.unwrap().split(' ').next().unwrap().parse().unwrap();
     kill_hard(pid);
     let error = starting.await.unwrap().unwrap_err();
-    assert!(error.to_string().contains("exited without a result"), "{error}");
+    assert!(error_chain(&error).to_string().contains("exited without a result"), "{error:?}");
     node.runtime.stop_sandbox(&pod.uid).await.unwrap();
     assert_eq!(host.leftovers(), Vec::<String>::new());
 }

@@ -1,6 +1,7 @@
 //! Exec and attach.
 
 use super::harness::{Host, eventually, finish, processes_naming, read_until, type_in};
+use podstead::telemetry::error_chain;
 use podstead::{
     container::ExecSpec,
     runtime::{ExecInput, ExecOutput, Runtime, RuntimeError},
@@ -22,7 +23,7 @@ async fn exec_brings_both_streams_and_exit_code() {
     assert_eq!(code, Some(137));
     let spec = ExecSpec { args: words(&["no-such-program"]), tty: None, stdin: false, copy: None };
     let error = node.runtime.exec(&pod.uid, &container.id, &spec).await.unwrap_err();
-    assert!(error.to_string().contains(r#"exec "no-such-program": executable file not found in $PATH"#), "{error}");
+    assert!(error_chain(&error).to_string().contains(r#"exec "no-such-program": executable file not found in $PATH"#), "{error:?}");
     let spec = ExecSpec { args: words(&["true"]), tty: None, stdin: false, copy: None };
     let gone = node.runtime.exec(&pod.uid, &podstead::pod::ContainerId::random(), &spec).await;
     assert!(matches!(gone, Err(RuntimeError::NotFound(_))), "{gone:?}");

@@ -1,6 +1,7 @@
 //! Start, exit, signals, memory, removal.
 
 use super::harness::{Host, bind, eventually, outcome};
+use podstead::telemetry::error_chain;
 use podstead::{
     container::{ContainerState, SandboxState},
     runtime::{Runtime, StartError},
@@ -160,7 +161,7 @@ async fn d17_a_removed_container_leaves_nothing() {
     let mut node = host.node();
     let (pod, container) = node.run(&host, "gone", "echo kept > /file; echo logged; sleep 1000").await;
     let error = node.runtime.remove_container(&pod.uid, &container.id).await.unwrap_err();
-    assert!(error.to_string().contains("is still running"), "{error}");
+    assert!(error_chain(&error).to_string().contains("is still running"), "{error:?}");
     eventually("the container to have written", || host.log(&container) == ["logged"]).await;
     node.runtime.kill_container(&pod.uid, &container.id).await.unwrap();
     node.exited(&container).await;

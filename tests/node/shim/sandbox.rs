@@ -1,6 +1,7 @@
 //! Namespaces, host name, shared memory, sysctls, cgroup limits, sandboxes made again.
 
 use super::harness::{Host, outcome, processes_naming};
+use podstead::telemetry::error_chain;
 use podstead::{container::SandboxState, runtime::Runtime};
 use std::fs;
 
@@ -132,7 +133,7 @@ async fn sandbox_that_cannot_be_made_leaves_nothing() {
     let mut pod = host.pod("impossible");
     pod.sysctls = vec![("net.no.such.knob".to_owned(), "1".to_owned())];
     let error = node.runtime.create_sandbox(&pod).await.unwrap_err();
-    assert!(error.to_string().contains("net.no.such.knob"), "{error}");
+    assert!(error_chain(&error).to_string().contains("net.no.such.knob"), "{error:?}");
     assert_eq!(host.leftovers(), Vec::<String>::new());
 }
 

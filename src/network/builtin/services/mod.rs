@@ -14,12 +14,14 @@ mod table;
 mod tests;
 
 use super::names::Names;
+use crate::record::RecordError;
 use podstead_service::frontends::{Chain, Change, Frontend, Frontends, Operation};
 use podstead_service::range::{Family, Subnet};
 use podstead_sys::netlink::maps::MapElement;
 use podstead_sys::netlink::nftables::Batch;
 use podstead_sys::netlink::{NetlinkError, Request};
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::net::IpAddr;
 
 pub(super) use table::BASE_CHAINS;
@@ -52,14 +54,14 @@ pub enum ServeError {
     #[error("change the packet rules of Services")]
     Rules(#[source] NetlinkError),
     /// The host is not ready for pods.
-    #[error("prepare the host: {0}")]
-    Host(String),
+    #[error("prepare the host")]
+    Host(#[source] Box<dyn Error + Send + Sync>),
     /// The networks of the host cannot be listed.
     #[error("list the networks of this host")]
     Look(#[source] NetlinkError),
     /// The ranges cannot be read or recorded.
-    #[error("record the address ranges of Services: {0}")]
-    Record(String),
+    #[error("record the address ranges of Services")]
+    Record(#[source] RecordError),
     /// All default ranges are in use.
     #[error("all default address ranges of Services are in use on this host: set a free range in network.serviceIpv4Range")]
     NoFreeRange,
