@@ -20,10 +20,10 @@ impl Shared {
         }
         let of_pods = self.prepare().map_err(|error| ServeError::Host(error.into()))?;
         let used = ranges::used_networks(&self.names).map_err(ServeError::Look)?;
-        let earlier = record::read_ranges(&self.links.paths).map_err(ServeError::Record)?;
+        let earlier = record::read_ranges(&self.links.paths).map_err(|error| ServeError::Record(error.into()))?;
         let (chosen, [ipv4, ipv6]) = ranges::decide_of_services(&self.links.config, &earlier, &of_pods, &used);
         if chosen != earlier {
-            record::write_ranges(&self.links.paths, &chosen).map_err(ServeError::Record)?;
+            record::write_ranges(&self.links.paths, &chosen).map_err(|error| ServeError::Record(error.into()))?;
         }
         let subnet = |range: AddressRange| Subnet::of(range.network(), range.prefix());
         let ranges = ServiceRanges { ipv4: ipv4.and_then(subnet), ipv6: ipv6.and_then(subnet) };

@@ -14,7 +14,6 @@ mod table;
 mod tests;
 
 use super::names::Names;
-use crate::record::RecordError;
 use podstead_service::frontends::{Chain, Change, Frontend, Frontends, Operation};
 use podstead_service::range::{Family, Subnet};
 use podstead_sys::netlink::maps::MapElement;
@@ -61,7 +60,7 @@ pub enum ServeError {
     Look(#[source] NetlinkError),
     /// The ranges cannot be read or recorded.
     #[error("record the address ranges of Services")]
-    Record(#[source] RecordError),
+    Record(#[source] Box<dyn Error + Send + Sync>),
     /// All default ranges are in use.
     #[error("all default address ranges of Services are in use on this host: set a free range in network.serviceIpv4Range")]
     NoFreeRange,
