@@ -320,7 +320,7 @@ mod tests {
         fs::hard_link(tree.join("etc/content"), tree.join("etc/other-name")).unwrap();
         let list = list(tree);
         assert_eq!(list.differences(&read(tree)), [""; 0]);
-        fs::write(tree.join("etc/content"), "content".repeat(5000).replacen("tt", "tx", 1)).unwrap();
+        fs::write(tree.join("etc/content"), "content".repeat(5000).replacen("nt", "nx", 1)).unwrap();
         fs::remove_file(tree.join("etc/gone")).unwrap();
         fs::set_permissions(tree.join("etc/mode"), std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
         fs::remove_file(tree.join("etc/link")).unwrap();
