@@ -183,9 +183,9 @@ impl ObjectCollection for LookedUp {
         }
     }
 
-    fn rows(&self, item: &PublishedObject, now: Timestamp) -> Vec<Vec<Value>> {
+    fn rows(&self, object: Value, now: Timestamp) -> Vec<Vec<Value>> {
         match self.kind {
-            LookedUpKind::Image => images::rows(&item.object(), now),
+            LookedUpKind::Image => images::rows(&object, now),
             LookedUpKind::ConfigMap
             | LookedUpKind::Secret
             | LookedUpKind::Claim
@@ -198,7 +198,7 @@ impl ObjectCollection for LookedUp {
             | LookedUpKind::Lease
             | LookedUpKind::ControllerRevision
             | LookedUpKind::PersistentVolume
-            | LookedUpKind::Ingress => vec![self.cells(item, now)],
+            | LookedUpKind::Ingress => vec![self.cells(object, now)],
         }
     }
 

@@ -24,6 +24,10 @@ pub(super) trait ObjectCollection: Send + Sync + 'static {
     fn journal(&self) -> &Journal<PodKey, PublishedObject>;
     /// One cell for each of [`ObjectCollection::columns`].
     fn cells(&self, object: Value, now: Timestamp) -> Vec<Value>;
+    /// Rows of a table, of such cells: one, but for objects with several names.
+    fn rows(&self, object: Value, now: Timestamp) -> Vec<Vec<Value>> {
+        vec![self.cells(object, now)]
+    }
 
     /// Brings the journal up to date, for a kind that is looked up; nothing for one that is published.
     fn refresh(&self) -> impl Future<Output = Result<(), ApiFailure>> + Send {
@@ -82,6 +86,10 @@ impl<C: ObjectCollection> Collection for C {
 
     fn cells(&self, item: &PublishedObject, now: Timestamp) -> Vec<Value> {
         ObjectCollection::cells(self, item.object(), now)
+    }
+
+    fn rows(&self, item: &PublishedObject, now: Timestamp) -> Vec<Vec<Value>> {
+        ObjectCollection::rows(self, item.object(), now)
     }
 
     fn refresh(&self) -> impl Future<Output = Result<(), ApiFailure>> + Send {
