@@ -97,9 +97,8 @@ fn wanted(words: &[&str]) -> Option<Wanted> {
         ["get" | "describe" | "top", kind, ..] if ObjectType::named(kind) == Some(ObjectType::Pod) => Some(Wanted::Pods),
         ["get" | "describe", kind, ..] => match ObjectType::named(kind) {
             Some(ObjectType::Workload(kind)) => Some(Wanted::Workloads(kind)),
+            Some(ObjectType::Image) => Some(Wanted::Images),
             Some(found) => Some(Wanted::Listed(String::new(), found)),
-            None if matches!(*kind, "sources" | "source") => Some(Wanted::Sources),
-            None if matches!(*kind, "images" | "image") => Some(Wanted::Images),
             None => None,
         },
         ["cp", ..] => Some(Wanted::PodsForCopy),
@@ -161,7 +160,8 @@ async fn names(client: &Client, wanted: &Wanted) -> Result<Vec<String>, ClientEr
         Wanted::Sources => of(client.get::<ServedList>(Target::new(OWN, &["sources"])).await?.items),
         Wanted::Images => {
             let images = client.get::<ServedList>(Target::new(OWN, &["images"])).await?.items;
-            images.iter().map(|image| metadata(image, "name").to_owned()).collect()
+            let references = images.iter().filter_map(|image| image["references"].as_array()).flatten();
+            references.filter_map(Value::as_str).map(str::to_owned).collect()
         }
         Wanted::PodsForCopy => list(client, None).await?.iter().map(|pod| format!("{}:", name_of(pod))).collect(),
         Wanted::Namespaces => of(client.get::<ServedList>(ObjectType::Namespace.collection(None)).await?.items),

@@ -33,7 +33,7 @@ pub(super) struct GetArgs {
 
 #[derive(Debug, Subcommand)]
 enum Kind {
-    /// Pods of this host
+    /// Pods of this host; the "-<node>" suffix of a name may be omitted
     #[command(visible_aliases = ["pod", "po"])]
     Pods(TypeArgs),
     /// Pods, Services and workloads
@@ -71,7 +71,7 @@ enum Kind {
     /// Secrets of this host, without their values
     #[command(visible_alias = "secret")]
     Secrets(TypeArgs),
-    /// PersistentVolumeClaims, including released ones with data on disk
+    /// PersistentVolumeClaims, also released ones with data on disk, whose size is measured
     #[command(name = "persistentvolumeclaims", visible_aliases = ["persistentvolumeclaim", "pvc"])]
     PersistentVolumeClaims(TypeArgs),
     /// Services of this host

@@ -265,7 +265,7 @@ mod tests {
     use podstead_pod::{PodFullName, PodUid};
     use podstead_settings::NetworkConfig;
     use podstead_sys::layout::Paths;
-    use podstead_telemetry::EventLog;
+    use podstead_telemetry::{EventLog, error_chain};
     use std::fs;
     use std::path::Path;
     use std::sync::Arc;
@@ -328,7 +328,8 @@ mod tests {
         assert!(network.shared.state().unread.contains(&away) && !network.shared.state().unread.contains(&broken));
         let wish = Wish { pod: lease("away").pod, ports: Vec::new(), is_isolated: false, facts: Facts::default() };
         let error = network.shared.set_up(&away, &wish, Some(Path::new("/nowhere"))).unwrap_err();
-        assert!(error.to_string().contains("network.json"), "{error}");
+        let told = error_chain(&error).to_string();
+        assert!(told.contains("network.json"), "{told}");
         fs::remove_dir(paths.pod_network(&away)).unwrap();
         fs::rename(root.path().join("kept"), paths.pod_network(&away)).unwrap();
         network.shared.read_again(&away).unwrap();
