@@ -4,7 +4,7 @@
 //! into place and the directories are synced; then the reference is written. A reference therefore never names anything that is not
 //! on disk, and what a crash leaves without a reference is removed at the next start.
 
-use super::check::list::{FILES, list_of};
+use super::check::list::{FILES, write_list};
 use super::document::{Configuration, DocumentError, Manifest};
 use super::layer::StagedLayer;
 use super::layout::{LAYER_RECORD, LayerRecord, Layout, VERSION};
@@ -181,7 +181,7 @@ fn prepare_layers(
         if unpacked.lost_xattrs > 0 {
             tracing::warn!(layer = %blob, count = unpacked.lost_xattrs, "the file system cannot store all extended attributes of the layer");
         }
-        let files = list_files(&directory).map_err(failed("list the layer's files"))?;
+        let files = write_list(&directory.tree(), &directory.path().join(FILES)).map_err(failed("list the layer's files"))?;
         let record = LayerRecord {
             version: VERSION,
             files: Some(files),
@@ -201,13 +201,6 @@ fn prepare_layers(
         publish.push((directory, chain));
     }
     Ok(publish)
-}
-
-/// Writes the list of a layer's files; returns its digest.
-fn list_files(directory: &StagingDirectory) -> io::Result<Digest> {
-    let list = list_of(&directory.tree())?;
-    std::fs::write(directory.path().join(FILES), &list)?;
-    Ok(Digest::of(&list))
 }
 
 /// Bytes that a tree takes on disk, as `du` counts them: a file with several names once.

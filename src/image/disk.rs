@@ -430,9 +430,10 @@ impl Disk {
 
     /// Takes note that a layer of an earlier boot is whole.
     pub(super) fn verified(&self, chain: Digest) -> io::Result<()> {
+        // First, so that the record is not that of a tree which another one has replaced.
+        let _making = self.making();
         let Some(record) = self.layer_record(chain) else { return Ok(()) };
         let text = serde_json::to_vec(&LayerRecord { boot_id: None, ..record })?;
-        let _making = self.making();
         atomic_file::write_durable(&self.layout.layer(chain).join(LAYER_RECORD), &text, 0o600)
     }
 

@@ -2,299 +2,212 @@
 //!
 //! Checksums are CRC-32. They find what a disk did: whoever can write into the store could write the list, too.
 //!
-//! One record for each entry, which ends with a zero byte: mode, user, group, size, device, checksum, path. All of it compressed with zstd.
+//! One record for each entry, which ends with a zero byte: mode, user, group, size, device, checksum, path. All of it compressed with zstd, in the order
+//! in which a tree is read. An image decides how many entries there are and how long their paths: neither the list nor the tree is ever in memory as a whole.
 
-use flate2::Crc;
-use rustix::fs::{
-    Advice, AtFlags, Dir, FileType, Mode, OFlags, SeekFrom, Stat, fadvise, fgetxattr, flistxattr, openat, readlinkat, seek, statat,
-};
-use rustix::io::{Errno, pread};
-use std::collections::BTreeMap;
+use super::walk::{ReadFrom, walk};
+use podstead_container::digest::{Digest, Hasher};
+use std::cmp::Ordering;
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 /// Name of the list in a layer's directory.
 pub(in super::super) const FILES: &str = "files";
 
-/// Blocks of zeros count as holes, for a file system may make the one of the other.
-const BLOCK: usize = 4096;
-/// Bytes read at once.
-const READ: usize = 64 * BLOCK;
-/// Names and values of extended attributes.
-const XATTR_MAX: usize = 64 << 10;
 /// Differences told of a layer; there may be as many as files.
 const TOLD: usize = 10;
+/// Bytes told of a path.
+const PATH_TOLD: usize = 200;
+/// Longest record. Deeper trees than paths of this length are not unpacked.
+const RECORD_MAX: u64 = 256 << 10;
 const LEVEL: i32 = 3;
 
 /// An entry of a layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
+pub(super) struct Entry {
     /// With the type.
-    mode: u32,
-    uid: u32,
-    gid: u32,
+    pub(super) mode: u32,
+    pub(super) uid: u32,
+    pub(super) gid: u32,
     /// Of a file.
-    size: u64,
+    pub(super) size: u64,
     /// Of a device.
-    device: u64,
+    pub(super) device: u64,
     /// Of the content or target, and of extended attributes.
-    sum: u32,
+    pub(super) sum: u32,
 }
 
-/// Place that a tree is read from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ReadFrom {
-    /// The memory, as far as it was written just now.
-    Memory,
-    /// The disk, whatever the memory has of it.
-    Disk,
+/// A file whose content is digested while it is written.
+struct DigestedFile {
+    file: BufWriter<File>,
+    hasher: Hasher,
 }
 
-/// All entries of a layer, by path.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct FileList(BTreeMap<Vec<u8>, Entry>);
+impl Write for DigestedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        Ok(count)
+    }
 
-/// Entries that were found, and those that cannot be read.
-#[derive(Debug, Default)]
-pub(in super::super) struct Found {
-    list: FileList,
-    unreadable: Vec<(Vec<u8>, io::Error)>,
-    /// Bytes of content read.
-    pub(in super::super) bytes: u64,
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
-/// The list of a tree that was just written, as it is stored. Entries are not kept in memory: a layer may have many.
-pub(in super::super) fn list_of(tree: &Path) -> io::Result<Vec<u8>> {
-    let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL)?;
-    let mut add = |path: &[u8], entry: Entry| {
+/// Writes the list of a tree that was just written to `path`; returns the digest of the list. Not durable.
+pub(in super::super) fn write_list(tree: &Path, path: &Path) -> io::Result<Digest> {
+    let file = DigestedFile { file: BufWriter::new(File::create_new(path)?), hasher: Hasher::default() };
+    let mut encoder = zstd::Encoder::new(file, LEVEL)?;
+    let mut take = |path: &[u8], entry: io::Result<Entry>| {
+        let entry = entry.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", shown(path))))?;
         let Entry { mode, uid, gid, size, device, sum } = entry;
         write!(encoder, "{mode:o} {uid} {gid} {size} {device} {sum:08x} ")?;
         encoder.write_all(path)?;
         encoder.write_all(&[0])
     };
-    let (unreadable, _) = Walk::new(ReadFrom::Memory, &mut add).tree(tree)?;
-    match unreadable.into_iter().next() {
-        None => encoder.finish(),
-        Some((path, error)) => Err(io::Error::new(error.kind(), format!("{}: {error}", shown(&path)))),
+    walk(tree, ReadFrom::Memory, &mut take)?;
+    let mut written = encoder.finish()?;
+    written.flush()?;
+    Ok(written.hasher.finish())
+}
+
+/// The digest of the list at `path`.
+pub(super) fn digest_of(path: &Path) -> io::Result<Digest> {
+    let (mut file, mut hasher, mut buffer) = (File::open(path)?, Hasher::default(), vec![0; 64 << 10]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hasher.finish()),
+            count => hasher.update(&buffer[..count]),
+        }
     }
 }
 
-impl FileList {
-    /// Reads all entries of a tree from the disk.
-    pub(in super::super) fn read(tree: &Path) -> io::Result<Found> {
-        let mut list = Self::default();
-        let mut add = |path: &[u8], entry| {
-            list.0.insert(path.to_vec(), entry);
-            Ok(())
+/// Ways in which a tree differs from its list.
+#[derive(Debug, Default)]
+pub(super) struct Differences {
+    /// The first of them, for people.
+    told: Vec<String>,
+    /// The number of the others.
+    more: usize,
+    /// Bytes of content read.
+    pub(super) bytes: u64,
+}
+
+impl Differences {
+    /// For people; nothing if there is no difference.
+    pub(super) fn told(self) -> Vec<String> {
+        let more = (self.more > 0).then(|| format!("{} more", self.more));
+        self.told.into_iter().chain(more).collect()
+    }
+
+    fn tell(&mut self, path: &[u8], what: &str) {
+        match self.told.len() < TOLD {
+            true => self.told.push(format!("{} {what}", shown(path))),
+            false => self.more += 1,
+        }
+    }
+}
+
+/// Reads a tree from the disk and compares it with the list at `list`. An error is one of the list, or of the tree as a whole.
+pub(super) fn compare(list: &Path, tree: &Path) -> io::Result<Differences> {
+    let mut stored = Stored::new(BufReader::new(zstd::Decoder::new(File::open(list)?)?))?;
+    let mut differences = Differences::default();
+    let bytes = walk(tree, ReadFrom::Disk, &mut |path, found| stored.meet(path, found, &mut differences))?;
+    stored.end(&mut differences)?;
+    Ok(Differences { bytes, ..differences })
+}
+
+/// The records of a list, of which one is in memory.
+struct Stored<R> {
+    records: R,
+    record: Vec<u8>,
+    next: Option<Entry>,
+    /// Of the next entry, in the record.
+    path_at: usize,
+}
+
+impl<R: BufRead> Stored<R> {
+    fn new(records: R) -> io::Result<Self> {
+        let mut stored = Self { records, record: Vec::new(), next: None, path_at: 0 };
+        stored.advance()?;
+        Ok(stored)
+    }
+
+    fn advance(&mut self) -> io::Result<()> {
+        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "a record of it is not one");
+        self.record.clear();
+        self.next = None;
+        if self.records.by_ref().take(RECORD_MAX).read_until(0, &mut self.record)? == 0 {
+            return Ok(());
+        }
+        let end = self.record.pop().filter(|last| *last == 0);
+        let (entry, path_at) = end.and_then(|_| parse(&self.record)).ok_or_else(invalid)?;
+        (self.next, self.path_at) = (Some(entry), path_at);
+        Ok(())
+    }
+
+    fn path(&self) -> &[u8] {
+        &self.record[self.path_at..]
+    }
+
+    /// Compares what was found at a path with the record of it.
+    fn meet(&mut self, path: &[u8], found: io::Result<Entry>, differences: &mut Differences) -> io::Result<()> {
+        while self.next.is_some() && order(self.path(), path) == Ordering::Less {
+            differences.tell(self.path(), "is missing");
+            self.advance()?;
+        }
+        let expected = self.next.as_ref().filter(|_| self.path() == path);
+        let what = match (expected, &found) {
+            (_, Err(error)) => Some(error.to_string()),
+            (None, Ok(_)) => Some("is not of the layer".to_owned()),
+            (Some(expected), Ok(found)) if expected == found => None,
+            (Some(expected), Ok(found))
+                if expected.mode != found.mode || (expected.uid, expected.gid) != (found.uid, found.gid) =>
+            {
+                Some("has another type, mode or owner".to_owned())
+            }
+            (Some(_), Ok(_)) => Some("has another content".to_owned()),
         };
-        let (unreadable, bytes) = Walk::new(ReadFrom::Disk, &mut add).tree(tree)?;
-        Ok(Found { list, unreadable, bytes })
+        if let Some(what) = what {
+            differences.tell(path, &what);
+        }
+        if expected.is_some() { self.advance() } else { Ok(()) }
     }
 
-    /// The list that was stored.
-    pub(in super::super) fn decode(stored: &[u8]) -> io::Result<Self> {
-        let text = zstd::decode_all(stored)?;
-        let records = text.split(|byte| *byte == 0).filter(|record| !record.is_empty());
-        let parsed: Option<BTreeMap<Vec<u8>, Entry>> = records.map(parse).collect();
-        parsed.map(Self).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a record of it is not one"))
+    /// Tells the records behind the last entry that was found.
+    fn end(mut self, differences: &mut Differences) -> io::Result<()> {
+        while self.next.is_some() {
+            differences.tell(self.path(), "is missing");
+            self.advance()?;
+        }
+        Ok(())
     }
+}
 
-    /// The ways in which a tree differs from the list, for people.
-    pub(in super::super) fn differences(&self, found: &Found) -> Vec<String> {
-        let unreadable = |path: &[u8]| found.unreadable.iter().find(|(other, _)| other == path).map(|(_, error)| error.to_string());
-        let mut told = Vec::new();
-        for (path, entry) in &self.0 {
-            let what = match found.list.0.get(path) {
-                Some(other) if other == entry => continue,
-                Some(other) if other.mode != entry.mode || (other.uid, other.gid) != (entry.uid, entry.gid) => {
-                    "has another type, mode or owner".to_owned()
-                }
-                Some(_) => "has another content".to_owned(),
-                None => unreadable(path).unwrap_or_else(|| "is missing".to_owned()),
-            };
-            told.push(format!("{} {what}", shown(path)));
-        }
-        let known = |path: &&Vec<u8>| !self.0.contains_key(*path);
-        told.extend(found.list.0.keys().filter(known).map(|path| format!("{} is not of the layer", shown(path))));
-        if told.len() > TOLD {
-            let more = told.len() - TOLD;
-            told.truncate(TOLD);
-            told.push(format!("{more} more"));
-        }
-        told
-    }
+/// The order in which a tree is read: a directory, its entries, and then the next name. **Pure**.
+fn order(one: &[u8], other: &[u8]) -> Ordering {
+    // No name has a zero byte.
+    let key = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
+    one.iter().map(key).cmp(other.iter().map(key))
 }
 
 fn shown(path: &[u8]) -> String {
-    format!("/{}", String::from_utf8_lossy(path).replace(char::is_control, "?"))
+    let cut = if path.len() > PATH_TOLD { "..." } else { "" };
+    format!("/{}{cut}", String::from_utf8_lossy(&path[..path.len().min(PATH_TOLD)]).replace(char::is_control, "?"))
 }
 
-fn parse(record: &[u8]) -> Option<(Vec<u8>, Entry)> {
+/// The entry of a record, and the place of its path. **Pure**.
+fn parse(record: &[u8]) -> Option<(Entry, usize)> {
     let mut fields = record.splitn(7, |byte| *byte == b' ');
     let mut next = || std::str::from_utf8(fields.next()?).ok();
     let mode = u32::from_str_radix(next()?, 8).ok()?;
     let (uid, gid) = (next()?.parse().ok()?, next()?.parse().ok()?);
     let (size, device) = (next()?.parse().ok()?, next()?.parse().ok()?);
     let sum = u32::from_str_radix(next()?, 16).ok()?;
-    Some((fields.next()?.to_vec(), Entry { mode, uid, gid, size, device, sum }))
-}
-
-fn entry(stat: &Stat, sum: u32) -> Entry {
-    let kind = FileType::from_raw_mode(stat.st_mode);
-    let size = if kind == FileType::RegularFile { u64::try_from(stat.st_size).unwrap_or_default() } else { 0 };
-    let device = if matches!(kind, FileType::CharacterDevice | FileType::BlockDevice) { stat.st_rdev } else { 0 };
-    Entry { mode: stat.st_mode, uid: stat.st_uid, gid: stat.st_gid, size, device, sum }
-}
-
-/// Paths that cannot be read, with the reason.
-type Unreadable = Vec<(Vec<u8>, io::Error)>;
-
-/// A tree being read.
-struct Walk<'a> {
-    /// Takes each entry.
-    add: &'a mut dyn FnMut(&[u8], Entry) -> io::Result<()>,
-    unreadable: Unreadable,
-    /// Bytes of content read.
-    bytes: u64,
-    /// Checksums of files with several names, by inode.
-    linked: BTreeMap<u64, u32>,
-    buffer: Vec<u8>,
-    from: ReadFrom,
-}
-
-impl<'a> Walk<'a> {
-    fn new(from: ReadFrom, add: &'a mut dyn FnMut(&[u8], Entry) -> io::Result<()>) -> Self {
-        Self { add, unreadable: Vec::new(), bytes: 0, linked: BTreeMap::new(), buffer: vec![0; READ], from }
-    }
-
-    /// Reads all of a tree; returns what cannot be read, and the bytes of content.
-    fn tree(mut self, tree: &Path) -> io::Result<(Unreadable, u64)> {
-        let root: OwnedFd = File::open(tree)?.into();
-        let mut crc = Crc::new();
-        xattrs(&root, &mut crc)?;
-        (self.add)(&[], entry(&rustix::fs::fstat(&root)?, crc.sum()))?;
-        self.directory(&root, &mut Vec::new())?;
-        Ok((self.unreadable, self.bytes))
-    }
-
-    fn directory(&mut self, directory: &OwnedFd, path: &mut Vec<u8>) -> io::Result<()> {
-        // All names first, so that a deep tree needs one descriptor for each level.
-        let names = Dir::read_from(directory)?.map(|found| Ok(found?.file_name().to_owned())).collect::<Result<Vec<_>, Errno>>()?;
-        for name in names.iter().filter(|name| !matches!(name.to_bytes(), b"." | b"..")) {
-            let length = path.len();
-            if length > 0 {
-                path.push(b'/');
-            }
-            path.extend_from_slice(name.to_bytes());
-            if let Err(error) = self.entry(directory, name, path) {
-                self.unreadable.push((path.clone(), error));
-            }
-            path.truncate(length);
-        }
-        Ok(())
-    }
-
-    fn entry(&mut self, directory: &OwnedFd, name: &std::ffi::CStr, path: &mut Vec<u8>) -> io::Result<()> {
-        let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        let mut crc = Crc::new();
-        let mut below = None;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => {
-                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOATIME;
-                let opened = openat(directory, name, flags, Mode::empty())?;
-                xattrs(&opened, &mut crc)?;
-                below = Some(opened);
-            }
-            FileType::RegularFile => {
-                let sum = match self.linked.get(&stat.st_ino) {
-                    Some(sum) => *sum,
-                    None => self.file(directory, name, &stat)?,
-                };
-                if stat.st_nlink > 1 {
-                    self.linked.insert(stat.st_ino, sum);
-                }
-                return (self.add)(path, entry(&stat, sum));
-            }
-            FileType::Symlink => crc.update(readlinkat(directory, name, Vec::new())?.to_bytes()),
-            _ => {}
-        }
-        (self.add)(path, entry(&stat, crc.sum()))?;
-        below.map_or(Ok(()), |below| self.directory(&below, path))
-    }
-
-    fn file(&mut self, directory: &OwnedFd, name: &std::ffi::CStr, stat: &Stat) -> io::Result<u32> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOATIME;
-        let file = openat(directory, name, flags, Mode::empty())?;
-        if self.from == ReadFrom::Disk {
-            // What is in memory says nothing of the disk. What is mapped stays.
-            fadvise(&file, 0, None, Advice::DontNeed)?;
-        }
-        let mut crc = Crc::new();
-        let size = u64::try_from(stat.st_size).unwrap_or_default();
-        // The zeros of a hole are the same, and most files are small.
-        let mut at = if size <= READ as u64 { self.extent(&file, 0, size, size, &mut crc)? } else { 0 };
-        while at < size {
-            let data = match seek(&file, SeekFrom::Data(at)) {
-                Ok(data) => data,
-                Err(Errno::NXIO) => break,
-                Err(error) => return Err(error.into()),
-            };
-            let end = seek(&file, SeekFrom::Hole(data))?.min(size);
-            at = self.extent(&file, data - data % BLOCK as u64, end, size, &mut crc)?;
-        }
-        xattrs(&file, &mut crc)?;
-        Ok(crc.sum())
-    }
-
-    /// Adds what is between two offsets of a file of `size` bytes, in whole blocks; the first one is that of a block. Returns the offset after it.
-    fn extent(&mut self, file: &OwnedFd, mut at: u64, end: u64, size: u64, crc: &mut Crc) -> io::Result<u64> {
-        while at < end {
-            let rest = (end.next_multiple_of(BLOCK as u64).min(size) - at).min(READ as u64);
-            let (mut filled, wanted) = (0, usize::try_from(rest).unwrap_or(READ));
-            while filled < wanted {
-                match pread(file, &mut self.buffer[filled..wanted], at + filled as u64)? {
-                    0 => break,
-                    count => filled += count,
-                }
-            }
-            if filled == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            for (number, block) in self.buffer[..filled].chunks(BLOCK).enumerate() {
-                if block.iter().any(|byte| *byte != 0) {
-                    crc.update(&(at + (number * BLOCK) as u64).to_le_bytes());
-                    crc.update(block);
-                }
-            }
-            at += filled as u64;
-            self.bytes += filled as u64;
-        }
-        Ok(at)
-    }
-}
-
-/// Adds extended attributes, but labels that this host sets.
-fn xattrs(file: &OwnedFd, crc: &mut Crc) -> io::Result<()> {
-    // The length alone: most files have none.
-    match flistxattr(file, &mut [0_u8; 0][..]) {
-        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(()),
-        Ok(_) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let mut names = vec![0_u8; XATTR_MAX];
-    let length = flistxattr(file, &mut names[..])?;
-    let mut names: Vec<&[u8]> = names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()).collect();
-    names.sort_unstable();
-    for name in names.into_iter().filter(|name| *name != b"security.selinux") {
-        let mut value = vec![0_u8; XATTR_MAX];
-        let length = fgetxattr(file, name, &mut value[..])?;
-        crc.update(name);
-        crc.update(&[0]);
-        crc.update(&value[..length]);
-    }
-    Ok(())
+    let path = fields.next()?;
+    Some((Entry { mode, uid, gid, size, device, sum }, record.len() - path.len()))
 }
 
 #[cfg(test)]
@@ -304,26 +217,30 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::{FileExt, symlink};
 
-    fn read(tree: &Path) -> Found {
-        FileList::read(tree).unwrap()
+    /// A tree and a place for its list.
+    fn places(directory: &Path) -> (std::path::PathBuf, std::path::PathBuf) {
+        let tree = directory.join("fs");
+        fs::create_dir(&tree).unwrap();
+        (tree, directory.join(FILES))
     }
 
-    fn list(tree: &Path) -> FileList {
-        FileList::decode(&list_of(tree).unwrap()).unwrap()
+    fn told(list: &Path, tree: &Path) -> Vec<String> {
+        compare(list, tree).unwrap().told()
     }
 
     #[test]
     fn each_change_of_a_tree_is_told() {
         let directory = tempfile::tempdir().unwrap();
-        let tree = directory.path();
+        let (tree, list) = places(directory.path());
         fs::create_dir_all(tree.join("etc/empty")).unwrap();
         for name in ["content", "gone", "mode"] {
             fs::write(tree.join("etc").join(name), name.repeat(5000)).unwrap();
         }
         symlink("content", tree.join("etc/link")).unwrap();
         fs::hard_link(tree.join("etc/content"), tree.join("etc/other-name")).unwrap();
-        let list = list(tree);
-        assert_eq!(list.differences(&read(tree)), [""; 0]);
+        fs::write(tree.join("etc-beside"), "").unwrap();
+        assert_eq!(write_list(&tree, &list).unwrap(), digest_of(&list).unwrap());
+        assert_eq!(told(&list, &tree), [""; 0]);
         fs::write(tree.join("etc/content"), "content".repeat(5000).replacen("nt", "nx", 1)).unwrap();
         fs::remove_file(tree.join("etc/gone")).unwrap();
         fs::set_permissions(tree.join("etc/mode"), std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
@@ -338,16 +255,19 @@ mod tests {
             "/etc/other-name has another content",
             "/new is not of the layer",
         ];
-        assert_eq!(list.differences(&read(tree)), wanted);
+        assert_eq!(told(&list, &tree), wanted);
+        fs::remove_dir_all(tree.join("etc")).unwrap();
+        fs::remove_file(tree.join("etc-beside")).unwrap();
+        let gone = told(&list, &tree);
+        assert_eq!(gone.len(), 9, "the directory, its six entries, the file beside it, and the new one: {gone:?}");
+        assert_eq!([&gone[0], &gone[7], &gone[8]], ["/etc is missing", "/etc-beside is missing", "/new is not of the layer"]);
     }
 
     #[test]
     fn holes_and_zeros_are_the_same() {
         let directory = tempfile::tempdir().unwrap();
-        let (one, other) = (directory.path().join("one"), directory.path().join("other"));
-        for tree in [&one, &other] {
-            fs::create_dir(tree).unwrap();
-        }
+        let ((one, list), other) = (places(directory.path()), directory.path().join("other"));
+        fs::create_dir(&other).unwrap();
         let file = fs::File::create(one.join("file")).unwrap();
         file.set_len(1 << 40).unwrap();
         file.write_at(b"x", 5 << 20).unwrap();
@@ -355,31 +275,71 @@ mod tests {
         file.write_at(&vec![0; 6 << 20], 0).unwrap();
         file.write_at(b"x", 5 << 20).unwrap();
         file.set_len(1 << 40).unwrap();
-        let (list, found) = (list(&one), read(&other));
-        assert_eq!(list.differences(&found), [""; 0]);
-        assert!(found.bytes < 8 << 20);
+        write_list(&one, &list).unwrap();
+        let differences = compare(&list, &other).unwrap();
+        assert!(differences.bytes < 8 << 20);
+        assert_eq!(differences.told(), [""; 0]);
         file.write_at(b"x", (5 << 20) + 4096).unwrap();
-        assert_eq!(list.differences(&read(&other)), ["/file has another content"]);
+        assert_eq!(told(&list, &other), ["/file has another content"]);
     }
 
     #[test]
     fn many_differences_are_counted() {
         let directory = tempfile::tempdir().unwrap();
-        let list = list(directory.path());
+        let (tree, list) = places(directory.path());
+        write_list(&tree, &list).unwrap();
         for number in 0..TOLD + 5 {
-            fs::write(directory.path().join(number.to_string()), "").unwrap();
+            fs::write(tree.join(number.to_string()), "").unwrap();
         }
-        let told = list.differences(&read(directory.path()));
+        let told = told(&list, &tree);
         assert_eq!((told.len(), told.last().map(String::as_str)), (TOLD + 1, Some("5 more")));
+    }
+
+    #[test]
+    fn deep_trees_end_at_a_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let (tree, list) = places(directory.path());
+        fs::create_dir_all(tree.join(["d"; 300].join("/"))).unwrap();
+        write_list(&tree, &list).unwrap();
+        assert_eq!(told(&list, &tree), [""; 0]);
+        fs::create_dir_all(tree.join(["d"; 600].join("/"))).unwrap();
+        assert!(
+            told(&list, &tree)
+                .last()
+                .is_some_and(|told| told.ends_with("at most 400 levels of directories") || told.ends_with(" more"))
+        );
+        fs::remove_file(&list).unwrap();
+        assert!(write_list(&tree, &list).unwrap_err().to_string().contains("400 levels"));
+    }
+
+    #[test]
+    fn long_paths_are_cut_and_long_records_refused() {
+        assert_eq!(shown(&[b'x'; 60_000]).len(), PATH_TOLD + 4);
+        let endless = io::repeat(b'7').take(1 << 40);
+        assert!(Stored::new(BufReader::new(endless)).is_err());
     }
 
     proptest! {
         #[test]
         fn no_stored_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in "[0-7]{1,6} ([0-9]{1,3} ){4}[0-9a-f]{8} [a-z/ ]{0,9}") {
-            drop(FileList::decode(&bytes));
-            drop(FileList::decode(&zstd::encode_all(&bytes[..], 1).unwrap()));
-            let whole = zstd::encode_all(text.as_bytes(), 1).unwrap();
-            prop_assert_eq!(FileList::decode(&whole).unwrap().0.len(), 1);
+            if let Ok(stored) = Stored::new(&bytes[..]) {
+                drop(stored.end(&mut Differences::default()));
+            }
+            let whole = [text.as_bytes(), &[0]].concat();
+            let mut differences = Differences::default();
+            Stored::new(&whole[..]).unwrap().end(&mut differences).unwrap();
+            prop_assert_eq!(differences.told().len(), 1);
+        }
+
+        /// As a walk over directories with sorted names meets them.
+        #[test]
+        fn order_is_that_of_a_walk(paths in proptest::collection::btree_set("[a!.]{1,2}(/[a!.]{1,2}){0,2}", 1..12)) {
+            let mut by_names: Vec<Vec<&str>> = paths.iter().map(|path| path.split('/').collect()).collect();
+            by_names.sort();
+            let mut by_order: Vec<&String> = paths.iter().collect();
+            by_order.sort_by(|one, other| order(one.as_bytes(), other.as_bytes()));
+            let by_names: Vec<String> = by_names.iter().map(|names| names.join("/")).collect();
+            prop_assert_eq!(by_order, by_names.iter().collect::<Vec<_>>());
         }
     }
 }

@@ -101,16 +101,18 @@ impl Mender {
     pub(in super::super) async fn verify_earlier(&self) {
         let disk = Arc::clone(&self.disk);
         let Ok(due) = tokio::task::spawn_blocking(move || disk.unverified()).await else { return };
-        let mut states = States::new();
+        let (mut states, mut noted) = (States::new(), BTreeSet::new());
         let images = self.disk.images_of(&[]);
         for image in images.into_iter().filter(|image| image.layers.iter().any(|layer| due.contains(layer))) {
             self.image(&image, true, &mut states).await;
-        }
-        let whole = states.into_iter().filter(|(layer, state)| due.contains(layer) && matches!(state, LayerState::Whole(_)));
-        let (disk, whole) = (Arc::clone(&self.disk), whole.map(|(layer, _)| layer).collect::<Vec<_>>());
-        let noted = tokio::task::spawn_blocking(move || whole.into_iter().try_for_each(|layer| disk.verified(layer))).await;
-        if let Ok(Err(error)) = noted {
-            tracing::warn!(%error, "cannot record that a layer was verified");
+            // After each image: a daemon that ends meanwhile goes on with the next one.
+            let is_whole = |layer: &&Digest| due.contains(layer) && matches!(states.get(layer), Some(LayerState::Whole(_)));
+            let whole: Vec<Digest> = image.layers.iter().filter(is_whole).copied().filter(|layer| noted.insert(*layer)).collect();
+            let disk = Arc::clone(&self.disk);
+            let noting = tokio::task::spawn_blocking(move || whole.into_iter().try_for_each(|layer| disk.verified(layer)));
+            if let Ok(Err(error)) = noting.await {
+                tracing::warn!(%error, "cannot record that a layer was verified");
+            }
         }
     }
 

@@ -8,3 +8,4 @@
 pub(super) mod list;
 pub(super) mod mend;
 pub(super) mod verify;
+mod walk;

@@ -3,7 +3,7 @@
 use super::super::document::{Configuration, ImageManifest, Manifest};
 use super::super::explain::explain;
 use super::super::layout::{LAYER_RECORD, LayerRecord, Layout};
-use super::list::{FILES, FileList};
+use super::list::{FILES, compare, digest_of};
 use podstead_container::digest::Digest;
 
 /// State of a layer on disk.
@@ -30,19 +30,19 @@ pub(in super::super) fn layer(layout: &Layout, name: Digest) -> LayerState {
         Err(error) => return damaged(format!("its record {LAYER_RECORD}: {error}")),
     };
     let Some(promised) = promised else { return LayerState::Unlisted };
-    let list = match std::fs::read(directory.join(FILES)) {
-        Ok(stored) if Digest::of(&stored) == promised => FileList::decode(&stored).map_err(|error| error.to_string()),
-        Ok(_) => Err("has another content".to_owned()),
-        Err(error) => Err(error.to_string()),
-    };
-    let found = FileList::read(&layout.tree(name));
-    match (list, found) {
-        (Err(error), _) => damaged(format!("its list of files: {error}")),
-        (_, Err(error)) => damaged(format!("/: {error}")),
-        (Ok(list), Ok(found)) => match list.differences(&found) {
-            differences if differences.is_empty() => LayerState::Whole(found.bytes),
-            differences => LayerState::Damaged(differences),
-        },
+    let list = directory.join(FILES);
+    match digest_of(&list) {
+        Ok(digest) if digest == promised => {}
+        Ok(_) => return damaged("its list of files: has another content".to_owned()),
+        Err(error) => return damaged(format!("its list of files: {error}")),
+    }
+    match compare(&list, &layout.tree(name)) {
+        Err(error) => damaged(format!("/: {error}")),
+        Ok(differences) => {
+            let bytes = differences.bytes;
+            let told = differences.told();
+            if told.is_empty() { LayerState::Whole(bytes) } else { LayerState::Damaged(told) }
+        }
     }
 }
 
