@@ -11,9 +11,13 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// The tree of a layer inside its directory, beside its record.
 pub const TREE: &str = "fs";
+
+/// Time for which jobs of a process that was killed may still write.
+const LAST_WRITES: Duration = Duration::from_secs(10);
 
 /// The staging directory.
 #[derive(Clone, Debug)]
@@ -26,7 +30,7 @@ pub struct Staging {
 impl Staging {
     /// Removes leftovers of a crash at `path` and creates an empty directory. `unpacker` fills its directories.
     pub fn open(path: PathBuf, unpacker: Arc<Unpacker>) -> io::Result<Self> {
-        remove_tree(&path)?;
+        remove_leftovers(&path)?;
         private_directory(&path)?;
         Ok(Self { path: Arc::new(path), next: Arc::default(), unpacker })
     }
@@ -65,6 +69,19 @@ impl Staging {
     /// The directory itself.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Removes what an earlier process left. A job of it that has not ended yet may write for an instant: it ends when it cannot read on.
+fn remove_leftovers(path: &Path) -> io::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match remove_tree(path) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && begun.elapsed() < LAST_WRITES => {
+                std::thread::yield_now();
+            }
+            result => return result,
+        }
     }
 }
 
