@@ -1,6 +1,6 @@
 //! Durable, atomic writes: temporary file in the same directory, fsync, rename, fsync of the directory.
 //!
-//! Where the journal [keeps the order](keeps_order) of changes, the content is written back instead of the first fsync: each fsync is a commit of the
+//! With a journal that [keeps the order](keeps_order) of changes, the content is written back instead of the first fsync: each fsync is a commit of the
 //! journal, which writes some blocks beside those of the file and waits for the disk to empty its cache.
 
 pub use super::ordered_journal::keeps_order;

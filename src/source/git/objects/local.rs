@@ -27,14 +27,18 @@ const MAX_LINKS: usize = 5;
 pub(in crate::git) fn open_repository(path: &Path, jobs: &Arc<ObjectJobs>) -> Result<Objects, GitError> {
     let directory = git_directory(path)?;
     let shallow = shallow(&directory).map_err(|source| damage(path, source))?;
+    Objects::open(&objects_of(&directory, path)?, path, Owner::Foreign, jobs, shallow)
+}
+
+/// The directory of objects, which has to hold all of them: a job sees one directory.
+fn objects_of(directory: &Path, path: &Path) -> Result<PathBuf, GitError> {
     let objects = directory.join("objects");
     if objects.join("info/alternates").try_exists().unwrap_or(false) {
-        // A job sees one directory.
         let reason =
             "it borrows objects of another repository (objects/info/alternates); run git repack -a -d in it and remove that file";
         return Err(damage(path, DamageError::State(reason.to_owned())));
     }
-    Objects::open(&objects, path, Owner::Foreign, jobs, shallow)
+    Ok(objects)
 }
 
 /// All references of the repository at `path`.
@@ -54,7 +58,10 @@ fn git_directory(path: &Path) -> Result<PathBuf, GitError> {
     fs::metadata(path).map_err(|error| missing(&error.to_string()))?;
     let is_repository = |directory: &PathBuf| directory.join("HEAD").is_file() && directory.join("objects").is_dir();
     let directory = [path.join(".git"), path.to_owned()].into_iter().find(is_repository);
-    let directory = directory.ok_or_else(|| missing("not a git repository"))?;
+    let directory = directory.ok_or_else(|| match path.join(".git").is_file() {
+        true => missing("a linked work tree or a submodule (.git is a file); name the repository that it belongs to"),
+        false => missing("not a git repository"),
+    })?;
     let config = text(&directory.join("config")).map_err(|source| damage(path, source))?.unwrap_or_default();
     let settings = config.lines().filter_map(|line| line.split_once('='));
     for (name, value) in settings.map(|(name, value)| (name.trim().to_lowercase(), value.trim().to_lowercase())) {
@@ -212,10 +219,23 @@ mod tests {
     }
 
     #[test]
+    fn borrowed_objects_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let objects = directory.path().join("objects");
+        fs::create_dir_all(objects.join("info")).unwrap();
+        assert_eq!(objects_of(directory.path(), directory.path()).unwrap(), objects);
+        fs::write(objects.join("info/alternates"), "/srv/other/objects").unwrap();
+        let refused = objects_of(directory.path(), directory.path()).unwrap_err();
+        assert!(podstead_telemetry::error_chain(&refused).to_string().contains("git repack -a -d"));
+    }
+
+    #[test]
     fn other_formats_are_told() {
         let directory = tempfile::tempdir().unwrap();
         let refused = || references(directory.path()).unwrap_err().to_string();
         assert!(refused().contains("not a git repository"));
+        fs::write(directory.path().join(".git"), "gitdir: /srv/fleet.git/worktrees/x").unwrap();
+        assert!(refused().contains("name the repository that it belongs to"));
         fs::create_dir(directory.path().join("objects")).unwrap();
         fs::write(directory.path().join("HEAD"), "ref: refs/heads/main").unwrap();
         for (setting, expected) in [("objectFormat = sha256", "object format"), ("refStorage = reftable", "in files")] {
