@@ -17,12 +17,14 @@ use rustix::fs::{
     Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fsetxattr,
     fstat, futimens, openat2,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// Bytes on disk of a layer's directory and its record: a block each.
+const OWN_DISK_BYTES: u64 = 2 * 4096;
 
 /// An image whose documents are known and whose missing layers are staged.
 #[derive(Debug)]
@@ -181,16 +183,17 @@ fn prepare_layers(
         if unpacked.lost_xattrs > 0 {
             tracing::warn!(layer = %blob, count = unpacked.lost_xattrs, "the file system cannot store all extended attributes of the layer");
         }
-        let files = write_list(&directory.tree(), &directory.path().join(FILES)).map_err(failed("list the layer's files"))?;
+        let list = directory.path().join(FILES);
+        let list = write_list(&directory.tree(), &list, &unpacked.sums).map_err(failed("list the layer's files"))?;
         let record = LayerRecord {
             version: VERSION,
-            files: Some(files),
+            files: Some(list.digest),
             boot_id: Some(layout.boot_id().to_owned()),
             diff_id: actual,
             blob,
             bytes: unpacked.bytes,
             entries: unpacked.inodes(),
-            disk_bytes: occupied(directory.path()).map_err(failed("measure the layer"))?,
+            disk_bytes: list.on_disk.saturating_add(OWN_DISK_BYTES),
             opaque_root: unpacked.opaque_root,
             ahead: publication == Publication::Ahead,
         };
@@ -201,33 +204,6 @@ fn prepare_layers(
         publish.push((directory, chain));
     }
     Ok(publish)
-}
-
-/// Bytes that a tree takes on disk, as `du` counts them: a file with several names once.
-fn occupied(directory: &Path) -> io::Result<u64> {
-    let mut counted = BTreeSet::new();
-    let mut bytes = std::fs::symlink_metadata(directory)?.blocks().saturating_mul(512);
-    let mut open = vec![PathBuf::from(directory)];
-    while let Some(directory) = open.pop() {
-        let entries = match std::fs::read_dir(&directory) {
-            Ok(entries) => entries,
-            // Deeper than a path may be long: of no weight.
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NAMETOOLONG.raw_os_error()) => continue,
-            Err(error) => return Err(error),
-        };
-        for entry in entries {
-            let entry = entry?;
-            let metadata = entry.metadata()?;
-            if metadata.is_dir() {
-                open.push(entry.path());
-            }
-            if metadata.is_dir() || metadata.nlink() == 1 || counted.insert(metadata.ino()) {
-                bytes = bytes.saturating_add(metadata.blocks().saturating_mul(512));
-            }
-        }
-    }
-    // Its record is one block more.
-    Ok(bytes.saturating_add(4096))
 }
 
 fn publish_layers(layout: &Layout, publish: Vec<(StagingDirectory, Digest)>) -> Result<(), CommitError> {

@@ -252,6 +252,49 @@ async fn layers_mounted_show_what_umoci_makes_of_the_image() {
     assert_same("mounted layers and umoci", &ours, &theirs);
 }
 
+/// A default list for access, which files below inherit: user 1234 may read.
+const DEFAULT_ACL: [u8; 44] = [
+    2, 0, 0, 0, 1, 0, 7, 0, 255, 255, 255, 255, 2, 0, 4, 0, 210, 4, 0, 0, 4, 0, 5, 0, 255, 255, 255, 255, 16, 0, 7, 0, 255, 255,
+    255, 255, 32, 0, 5, 0, 255, 255, 255, 255,
+];
+
+/// The job that writes the files tells their checksums: they are those that a reading of the disk finds.
+#[tokio::test]
+async fn checksums_of_a_job_are_those_on_disk() {
+    let test = TestStore::new();
+    let (lower, upper) = (test.path("lower"), test.path("upper"));
+    fs::create_dir(&lower).unwrap();
+    torture(&lower);
+    fs::create_dir(lower.join("acl")).unwrap();
+    rustix::fs::lsetxattr(lower.join("acl"), "system.posix_acl_default", &DEFAULT_ACL, XattrFlags::empty()).unwrap();
+    fs::write(lower.join("acl/inherits"), "content").unwrap();
+    for (number, length) in [1, 4095, 4096, 4097, 12_288, 262_143, 262_144, 262_145, 1_000_001].into_iter().enumerate() {
+        let content: Vec<u8> = (0..length).map(|at: usize| if at / 5000 % 3 == number % 3 { 0 } else { 7 }).collect();
+        fs::write(lower.join(format!("size-{length}")), content).unwrap();
+    }
+    fs::create_dir(&upper).unwrap();
+    fs::write(upper.join("setuid"), "replaced").unwrap();
+    let (lower, upper) = (lower.to_str().unwrap(), upper.to_str().unwrap());
+    let archive = test.make_image("a.tar", "localhost/a:1", &["--root", lower, "--layer", upper]);
+    let store = test.open();
+    store.import(archive).await.unwrap();
+    let image = store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
+    let damage = async || {
+        let mut report = store.verify(&["localhost/a:1".to_owned()], false).await.unwrap();
+        report.images.remove(0).damage
+    };
+    assert_eq!(damage().await, [""; 0]);
+    let at = |name: &str| image.layers[0].join(name);
+    rustix::fs::lsetxattr(at("usr/bin/tool"), "user.new", b"", XattrFlags::empty()).unwrap();
+    File::options().write(true).open(at("size-4097")).unwrap().write_at(b"x", 4096).unwrap();
+    let found = damage().await;
+    let names = ["alias", "size-4097", "usr/alias", "usr/bin/alias", "usr/bin/tool"];
+    let wanted = names.map(|name| format!("/{name} has another content")).join(", ");
+    assert!(found.len() == 1 && found[0].ends_with(&format!(": {wanted}")), "{found:?}");
+    // Nor is the inherited list missing in what is compared.
+    assert_eq!(xattr(&at("acl"), "system.posix_acl_default").as_deref(), Some(&DEFAULT_ACL[..]));
+}
+
 #[tokio::test]
 async fn parents_without_an_entry_look_as_in_the_layer_below() {
     let test = TestStore::new();

@@ -1,6 +1,6 @@
 //! The list of a layer's entries, made when the layer is published: whatever the disk makes of them later is seen.
 //!
-//! Checksums are CRC-32. They find what a disk did: whoever can write into the store could write the list, too.
+//! Checksums are CRC-32 ([`super::sum`]). Those of files come from the job that wrote them, which is nobody's harm but that of its own layer. They find what a disk did: whoever can write into the store could write the list, too.
 //!
 //! One record for each entry, which ends with a zero byte: mode, user, group, size, device, checksum, path. All of it compressed with zstd, in the order
 //! in which a tree is read. An image decides how many entries there are and how long their paths: neither the list nor the tree is ever in memory as a whole.
@@ -8,8 +8,10 @@
 use super::walk::{ReadFrom, walk};
 use podstead_container::digest::{Digest, Hasher};
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Name of the list in a layer's directory.
@@ -56,8 +58,17 @@ impl Write for DigestedFile {
     }
 }
 
-/// Writes the list of a tree that was just written to `path`; returns the digest of the list. Not durable.
-pub(in super::super) fn write_list(tree: &Path, path: &Path) -> io::Result<Digest> {
+/// A list that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct WrittenList {
+    /// Of the list.
+    pub(in super::super) digest: Digest,
+    /// Bytes that the tree and the list take on disk.
+    pub(in super::super) on_disk: u64,
+}
+
+/// Writes the list of a tree that was just written to `path`. Not durable. Files whose checksums are known, by their inodes, are not read.
+pub(in super::super) fn write_list(tree: &Path, path: &Path, known: &BTreeMap<u64, u32>) -> io::Result<WrittenList> {
     let file = DigestedFile { file: BufWriter::new(File::create_new(path)?), hasher: Hasher::default() };
     let mut encoder = zstd::Encoder::new(file, LEVEL)?;
     let mut take = |path: &[u8], entry: io::Result<Entry>| {
@@ -67,10 +78,11 @@ pub(in super::super) fn write_list(tree: &Path, path: &Path) -> io::Result<Diges
         encoder.write_all(path)?;
         encoder.write_all(&[0])
     };
-    walk(tree, ReadFrom::Memory, &mut take)?;
+    let walked = walk(tree, ReadFrom::Memory(known), &mut take)?;
     let mut written = encoder.finish()?;
     written.flush()?;
-    Ok(written.hasher.finish())
+    let on_disk = walked.on_disk + written.file.get_ref().metadata()?.blocks().saturating_mul(512);
+    Ok(WrittenList { digest: written.hasher.finish(), on_disk })
 }
 
 /// The digest of the list at `path`.
@@ -114,9 +126,9 @@ impl Differences {
 pub(super) fn compare(list: &Path, tree: &Path) -> io::Result<Differences> {
     let mut stored = Stored::new(BufReader::new(zstd::Decoder::new(File::open(list)?)?))?;
     let mut differences = Differences::default();
-    let bytes = walk(tree, ReadFrom::Disk, &mut |path, found| stored.meet(path, found, &mut differences))?;
+    let walked = walk(tree, ReadFrom::Disk, &mut |path, found| stored.meet(path, found, &mut differences))?;
     stored.end(&mut differences)?;
-    Ok(Differences { bytes, ..differences })
+    Ok(Differences { bytes: walked.read, ..differences })
 }
 
 /// The records of a list, of which one is in memory.
@@ -239,7 +251,7 @@ mod tests {
         symlink("content", tree.join("etc/link")).unwrap();
         fs::hard_link(tree.join("etc/content"), tree.join("etc/other-name")).unwrap();
         fs::write(tree.join("etc-beside"), "").unwrap();
-        assert_eq!(write_list(&tree, &list).unwrap(), digest_of(&list).unwrap());
+        assert_eq!(write_list(&tree, &list, &BTreeMap::new()).unwrap().digest, digest_of(&list).unwrap());
         assert_eq!(told(&list, &tree), [""; 0]);
         fs::write(tree.join("etc/content"), "content".repeat(5000).replacen("nt", "nx", 1)).unwrap();
         fs::remove_file(tree.join("etc/gone")).unwrap();
@@ -247,8 +259,10 @@ mod tests {
         fs::remove_file(tree.join("etc/link")).unwrap();
         symlink("contend", tree.join("etc/link")).unwrap();
         fs::write(tree.join("new"), "").unwrap();
+        rustix::fs::setxattr(tree.join("etc/empty"), "trusted.x", b"1", rustix::fs::XattrFlags::empty()).unwrap();
         let wanted = [
             "/etc/content has another content",
+            "/etc/empty has another content",
             "/etc/gone is missing",
             "/etc/link has another content",
             "/etc/mode has another type, mode or owner",
@@ -275,7 +289,7 @@ mod tests {
         file.write_at(&vec![0; 6 << 20], 0).unwrap();
         file.write_at(b"x", 5 << 20).unwrap();
         file.set_len(1 << 40).unwrap();
-        write_list(&one, &list).unwrap();
+        write_list(&one, &list, &BTreeMap::new()).unwrap();
         let differences = compare(&list, &other).unwrap();
         assert!(differences.bytes < 8 << 20);
         assert_eq!(differences.told(), [""; 0]);
@@ -287,7 +301,7 @@ mod tests {
     fn many_differences_are_counted() {
         let directory = tempfile::tempdir().unwrap();
         let (tree, list) = places(directory.path());
-        write_list(&tree, &list).unwrap();
+        write_list(&tree, &list, &BTreeMap::new()).unwrap();
         for number in 0..TOLD + 5 {
             fs::write(tree.join(number.to_string()), "").unwrap();
         }
@@ -300,7 +314,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (tree, list) = places(directory.path());
         fs::create_dir_all(tree.join(["d"; 300].join("/"))).unwrap();
-        write_list(&tree, &list).unwrap();
+        write_list(&tree, &list, &BTreeMap::new()).unwrap();
         assert_eq!(told(&list, &tree), [""; 0]);
         fs::create_dir_all(tree.join(["d"; 600].join("/"))).unwrap();
         assert!(
@@ -309,7 +323,7 @@ mod tests {
                 .is_some_and(|told| told.ends_with("at most 400 levels of directories") || told.ends_with(" more"))
         );
         fs::remove_file(&list).unwrap();
-        assert!(write_list(&tree, &list).unwrap_err().to_string().contains("400 levels"));
+        assert!(write_list(&tree, &list, &BTreeMap::new()).unwrap_err().to_string().contains("400 levels"));
     }
 
     #[test]

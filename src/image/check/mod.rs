@@ -7,5 +7,6 @@
 
 pub(super) mod list;
 pub(super) mod mend;
+pub(super) mod sum;
 pub(super) mod verify;
 mod walk;

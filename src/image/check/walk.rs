@@ -1,46 +1,52 @@
 //! The entries of a tree, read one after the other. Memory is needed for the names of the directories on the way, and for no other entry.
 
 use super::list::Entry;
+use super::sum::{BLOCK, add_blocks, add_xattrs};
 use flate2::Crc;
-use rustix::fs::{
-    Advice, AtFlags, Dir, FileType, Mode, OFlags, SeekFrom, Stat, fadvise, fgetxattr, flistxattr, openat, readlinkat, seek, statat,
-};
+use rustix::fs::{Advice, AtFlags, Dir, FileType, Mode, OFlags, SeekFrom, Stat, fadvise, openat, readlinkat, seek, statat};
 use rustix::io::{Errno, pread};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// Blocks of zeros count as holes, for a file system may make the one of the other.
-const BLOCK: usize = 4096;
 /// Bytes read at once.
 const READ: usize = 64 * BLOCK;
-/// Names and values of extended attributes.
-const XATTR_MAX: usize = 64 << 10;
 /// Levels of directories, more than any layer has that is unpacked as it says. A job that was taken over may leave more.
 const LEVELS: usize = 400;
 
 /// Place that a tree is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReadFrom {
-    /// The memory, as far as it was written just now.
-    Memory,
+pub(super) enum ReadFrom<'a> {
+    /// The memory: the tree was written just now. Files whose checksums are known, by their inodes, are not read.
+    Memory(&'a BTreeMap<u64, u32>),
     /// The disk, whatever the memory has of it.
     Disk,
 }
 
+/// Amounts of a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Walked {
+    /// Bytes of content that were read.
+    pub(super) read: u64,
+    /// Bytes on disk, as `du` counts them: a file with several names once.
+    pub(super) on_disk: u64,
+}
+
 /// Passes each entry of a tree with its path to `take`, or the reason why it cannot be read: a directory before its entries, and these by their names.
-/// Returns the bytes of content that were read.
-pub(super) fn walk(tree: &Path, from: ReadFrom, take: &mut Take<'_>) -> io::Result<u64> {
-    let mut walk = Walk { take, bytes: 0, linked: BTreeMap::new(), buffer: vec![0; READ], from, level: 0 };
+pub(super) fn walk(tree: &Path, from: ReadFrom<'_>, take: &mut Take<'_>) -> io::Result<Walked> {
+    let (walked, linked, counted) = Default::default();
+    let mut walk = Walk { take, walked, linked, counted, buffer: vec![0; READ], from, level: 0 };
     let root: OwnedFd = File::open(tree)?.into();
     let mut crc = Crc::new();
-    xattrs(&root, &mut crc)?;
-    (walk.take)(&[], Ok(entry(&rustix::fs::fstat(&root)?, crc.sum())))?;
+    add_xattrs(&mut crc, &root)?;
+    let stat = rustix::fs::fstat(&root)?;
+    walk.count(&stat);
+    (walk.take)(&[], Ok(entry(&stat, crc.sum())))?;
     walk.directory(&root, &mut Vec::new())?;
-    Ok(walk.bytes)
+    Ok(walk.walked)
 }
 
 /// Receiver of entries. Its error ends the walk.
@@ -49,12 +55,13 @@ pub(super) type Take<'a> = dyn FnMut(&[u8], io::Result<Entry>) -> io::Result<()>
 /// A tree being read.
 struct Walk<'a, 'b> {
     take: &'a mut Take<'b>,
-    /// Bytes of content read.
-    bytes: u64,
+    walked: Walked,
     /// Checksums of files with several names, by inode.
     linked: BTreeMap<u64, u32>,
+    /// Inodes with several names whose bytes on disk are counted.
+    counted: BTreeSet<u64>,
     buffer: Vec<u8>,
-    from: ReadFrom,
+    from: ReadFrom<'a>,
     /// Of the directory that is read.
     level: usize,
 }
@@ -97,19 +104,24 @@ impl Walk<'_, '_> {
     /// Reads an entry; with a directory, it is opened.
     fn read(&mut self, directory: &OwnedFd, name: &CStr) -> io::Result<(Entry, Option<OwnedFd>)> {
         let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        self.count(&stat);
         let mut crc = Crc::new();
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOATIME;
                 let opened = openat(directory, name, flags, Mode::empty())?;
-                xattrs(&opened, &mut crc)?;
+                add_xattrs(&mut crc, &opened)?;
                 return Ok((entry(&stat, crc.sum()), Some(opened)));
             }
             FileType::RegularFile => {
-                let sum = match self.linked.get(&stat.st_ino) {
-                    Some(sum) => *sum,
-                    None => self.file(directory, name, &stat)?,
+                let known = match self.from {
+                    ReadFrom::Memory(sums) => sums.get(&stat.st_ino),
+                    ReadFrom::Disk => None,
                 };
+                if let Some(sum) = known.or_else(|| self.linked.get(&stat.st_ino)) {
+                    return Ok((entry(&stat, *sum), None));
+                }
+                let sum = self.file(directory, name, &stat)?;
                 if stat.st_nlink > 1 {
                     self.linked.insert(stat.st_ino, sum);
                 }
@@ -121,10 +133,17 @@ impl Walk<'_, '_> {
         Ok((entry(&stat, crc.sum()), None))
     }
 
-    fn file(&mut self, directory: &OwnedFd, name: &std::ffi::CStr, stat: &Stat) -> io::Result<u32> {
+    fn count(&mut self, stat: &Stat) {
+        let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if is_directory || stat.st_nlink == 1 || self.counted.insert(stat.st_ino) {
+            self.walked.on_disk += u64::try_from(stat.st_blocks).unwrap_or_default().saturating_mul(512);
+        }
+    }
+
+    fn file(&mut self, directory: &OwnedFd, name: &CStr, stat: &Stat) -> io::Result<u32> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOATIME;
         let file = openat(directory, name, flags, Mode::empty())?;
-        if self.from == ReadFrom::Disk {
+        if matches!(self.from, ReadFrom::Disk) {
             // What is in memory says nothing of the disk. What is mapped stays.
             fadvise(&file, 0, None, Advice::DontNeed)?;
         }
@@ -141,7 +160,7 @@ impl Walk<'_, '_> {
             let end = seek(&file, SeekFrom::Hole(data))?.min(size);
             at = self.extent(&file, data - data % BLOCK as u64, end, size, &mut crc)?;
         }
-        xattrs(&file, &mut crc)?;
+        add_xattrs(&mut crc, &file)?;
         Ok(crc.sum())
     }
 
@@ -159,39 +178,12 @@ impl Walk<'_, '_> {
             if filled == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            for (number, block) in self.buffer[..filled].chunks(BLOCK).enumerate() {
-                if block.iter().any(|byte| *byte != 0) {
-                    crc.update(&(at + (number * BLOCK) as u64).to_le_bytes());
-                    crc.update(block);
-                }
-            }
+            add_blocks(crc, at, &self.buffer[..filled]);
             at += filled as u64;
-            self.bytes += filled as u64;
+            self.walked.read += filled as u64;
         }
         Ok(at)
     }
-}
-
-/// Adds extended attributes, but labels that this host sets.
-fn xattrs(file: &OwnedFd, crc: &mut Crc) -> io::Result<()> {
-    // The length alone: most files have none.
-    match flistxattr(file, &mut [0_u8; 0][..]) {
-        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(()),
-        Ok(_) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let mut names = vec![0_u8; XATTR_MAX];
-    let length = flistxattr(file, &mut names[..])?;
-    let mut names: Vec<&[u8]> = names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()).collect();
-    names.sort_unstable();
-    for name in names.into_iter().filter(|name| *name != b"security.selinux") {
-        let mut value = vec![0_u8; XATTR_MAX];
-        let length = fgetxattr(file, name, &mut value[..])?;
-        crc.update(name);
-        crc.update(&[0]);
-        crc.update(&value[..length]);
-    }
-    Ok(())
 }
 
 fn entry(stat: &Stat, sum: u32) -> Entry {

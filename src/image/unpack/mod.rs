@@ -23,6 +23,7 @@ use super::space::SpaceError;
 use super::tar::{Entry, EntryKind, Source, TarError, TarReader};
 use rustix::fs::{Mode, OFlags, ResolveFlags, XattrFlags, fsetxattr, openat2};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use tree::Tree;
@@ -42,7 +43,12 @@ pub struct Unpacked {
     pub opaque_root: bool,
     /// Extended attributes that the file system cannot store.
     pub lost_xattrs: u64,
+    /// Checksums of files by their inodes, as [`super::check::sum`] has them, at most [`SUMS_MAX`]. Of a layer alone.
+    pub sums: BTreeMap<u64, u32>,
 }
+
+/// Checksums that are kept of a layer: a bound of the memory for them. Files beyond are read once more.
+pub const SUMS_MAX: usize = 1 << 18;
 
 impl Unpacked {
     /// Entries and what was made without one.
@@ -149,7 +155,7 @@ fn unpack_content<R: Source>(
     meter: Meter,
 ) -> Result<Unpacked, UnpackError> {
     let mut reader = TarReader::new(source);
-    let mut tree = Tree::new(root, process, meter);
+    let mut tree = Tree::new(content, process, root, meter);
     while let Some(entry) = reader.next_entry()? {
         tree.meter.entry(&entry)?;
         apply(content, &mut tree, &mut reader, &entry)?;

@@ -1,13 +1,14 @@
 //! The directory that a layer is applied to.
 
+use super::super::check::sum::WrittenSum;
 use super::super::tar::{Entry, EntryKind, Source, TarReader};
 use super::path::split;
 use super::xattr::{self, Target};
-use super::{Meter, Process, UnpackError, Unpacked, lossy};
+use super::{Content, Meter, Process, SUMS_MAX, UnpackError, Unpacked, lossy};
 use podstead_sys::remove_tree::remove_at;
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid, chmodat, chownat, fchmod, fchown, ftruncate,
-    futimens, linkat, makedev, mkdirat, mknodat, openat, openat2, statat, symlinkat, utimensat,
+    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid, chmodat, chownat, fchmod, fchown, fstat,
+    ftruncate, futimens, linkat, makedev, mkdirat, mknodat, openat, openat2, statat, symlinkat, utimensat,
 };
 use rustix::io::Errno;
 use rustix::process::{fchdir, getcwd};
@@ -21,6 +22,7 @@ const IN_ROOT: ResolveFlags = ResolveFlags::IN_ROOT.union(ResolveFlags::NO_MAGIC
 /// A directory being filled.
 pub(super) struct Tree {
     root: OwnedFd,
+    content: Content,
     process: Process,
     pub(super) meter: Meter,
     /// The parent of the entry before: archives go directory by directory.
@@ -31,6 +33,8 @@ pub(super) struct Tree {
     opaque: BTreeSet<Vec<u8>>,
     opaque_root: bool,
     lost_xattrs: u64,
+    /// Checksums of files by their inodes.
+    sums: BTreeMap<u64, u32>,
 }
 
 /// Existing entry that a new one replaces.
@@ -58,9 +62,9 @@ fn owner(entry: &Entry) -> (Option<Uid>, Option<Gid>) {
 }
 
 impl Tree {
-    pub(super) fn new(root: OwnedFd, process: Process, meter: Meter) -> Self {
-        let (times, implicit, opaque) = Default::default();
-        Self { root, process, meter, parent: None, times, implicit, opaque, opaque_root: false, lost_xattrs: 0 }
+    pub(super) fn new(content: Content, process: Process, root: OwnedFd, meter: Meter) -> Self {
+        let (times, implicit, opaque, sums) = Default::default();
+        Self { root, content, process, meter, parent: None, times, implicit, opaque, opaque_root: false, lost_xattrs: 0, sums }
     }
 
     /// Owner, mode and attributes of the root. Its time is set at the end, too.
@@ -102,17 +106,34 @@ impl Tree {
         let create = |parent: &OwnedFd, name: &[u8]| openat(parent, name, flags, Mode::from_raw_mode(0o600));
         let file = self.create(path, "create file", create)?;
         let written = |error: Errno| failed("write", path, error);
+        let mut sum = (self.content == Content::Layer && entry.sparse.is_none()).then(WrittenSum::new);
         match &entry.sparse {
-            None => self.write_content(file.as_fd(), reader, 0, entry.size, path)?,
+            None => self.write_content(file.as_fd(), reader, 0, entry.size, path, sum.as_mut())?,
             Some(map) => {
                 ftruncate(&file, map.real_size).map_err(written)?;
                 for (offset, length) in &map.regions {
-                    self.write_content(file.as_fd(), reader, *offset, *length, path)?;
+                    self.write_content(file.as_fd(), reader, *offset, *length, path, None)?;
                 }
             }
         }
         self.lost_xattrs += attributes(file.as_fd(), entry).map_err(|error| failed("set attributes of", path, error))?;
-        futimens(&file, &timestamps(timespec(entry))).map_err(|error| failed("set times of", path, error))
+        futimens(&file, &timestamps(timespec(entry))).map_err(|error| failed("set times of", path, error))?;
+        self.keep_sum(file.as_fd(), sum).map_err(|error| failed("inspect", path, error))
+    }
+
+    /// Keeps the checksum of a complete file, if there is one: without it, the file is read once more. An inode may be that of a file which is gone.
+    fn keep_sum(&mut self, file: BorrowedFd<'_>, sum: Option<WrittenSum>) -> rustix::io::Result<()> {
+        if self.content == Content::Volume {
+            return Ok(());
+        }
+        let inode = fstat(file)?.st_ino;
+        self.sums.remove(&inode);
+        if let Some(Ok(sum)) = sum.map(|sum| sum.finish(file))
+            && self.sums.len() < SUMS_MAX
+        {
+            self.sums.insert(inode, sum);
+        }
+        Ok(())
     }
 
     fn write_content<R: Source>(
@@ -122,11 +143,15 @@ impl Tree {
         mut offset: u64,
         mut length: u64,
         path: &[u8],
+        mut sum: Option<&mut WrittenSum>,
     ) -> Result<(), UnpackError> {
         while length > 0 {
             let mut chunk = reader.chunk(length)?;
             self.meter.content(chunk.len() as u64)?;
             length -= chunk.len() as u64;
+            if let Some(sum) = &mut sum {
+                sum.add(chunk);
+            }
             while !chunk.is_empty() {
                 match rustix::io::pwrite(file, chunk, offset) {
                     Ok(count) => {
@@ -236,6 +261,7 @@ impl Tree {
             opaque: self.opaque.into_iter().collect(),
             opaque_root: self.opaque_root,
             lost_xattrs: self.lost_xattrs,
+            sums: self.sums,
         })
     }
 

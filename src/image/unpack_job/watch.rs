@@ -1,9 +1,10 @@
 //! Messages of a job to the daemon, checked. **Pure**, but for [`Feed`].
 
 use super::super::limits::{Bound, Exceeded, Limits, Used, check};
-use super::super::unpack::Unpacked;
+use super::super::unpack::{SUMS_MAX, Unpacked};
 use super::wire::{Done, Failed, Message, name_of};
 use podstead_container::digest::Digest;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Longest path that a name may be.
@@ -55,6 +56,7 @@ pub(super) struct Heard<'a> {
     used: Used,
     implicit: Vec<Vec<u8>>,
     opaque: Vec<Vec<u8>>,
+    sums: BTreeMap<u64, u32>,
     name_memory: u64,
     pub(super) answer: Option<Answer>,
 }
@@ -76,7 +78,8 @@ impl From<Exceeded> for Unacceptable {
 
 impl<'a> Heard<'a> {
     pub(super) fn new(limits: &'a Limits) -> Self {
-        Self { limits, used: Used::default(), implicit: Vec::new(), opaque: Vec::new(), name_memory: 0, answer: None }
+        let (used, implicit, opaque, sums) = Default::default();
+        Self { limits, used, implicit, opaque, sums, name_memory: 0, answer: None }
     }
 
     /// Takes a message; returns what the job took since the one before.
@@ -102,13 +105,24 @@ impl<'a> Heard<'a> {
                 self.names(&names, |heard| &mut heard.opaque)?;
                 Ok(Used::default())
             }
+            Message::Sums(sums) => {
+                // Each brings something new, so that there is an end of them.
+                if sums.is_empty() || sums.into_iter().any(|(inode, sum)| self.sums.insert(inode, sum).is_some()) {
+                    return Err(Unacceptable::Rule("a checksum twice, or none"));
+                }
+                match self.sums.len() > SUMS_MAX {
+                    true => Err(Unacceptable::Rule("more checksums than a job keeps")),
+                    false => Ok(Used::default()),
+                }
+            }
             Message::Done(Done { used, diff_id, entries, bytes, opaque_root, lost_xattrs }) => {
                 let more = self.more(used)?;
                 if entries > used.entries || bytes > used.bytes.max(self.limits.unpacked_bytes) {
                     return Err(Unacceptable::Rule("an answer that contradicts itself"));
                 }
                 let (implicit, opaque) = (std::mem::take(&mut self.implicit), std::mem::take(&mut self.opaque));
-                let unpacked = Unpacked { entries, bytes, implicit, opaque, opaque_root, lost_xattrs };
+                let sums = std::mem::take(&mut self.sums);
+                let unpacked = Unpacked { entries, bytes, implicit, opaque, opaque_root, lost_xattrs, sums };
                 self.answer = Some(Answer::Done(diff_id, unpacked));
                 Ok(more)
             }
@@ -188,10 +202,12 @@ mod tests {
         heard.take(Message::Implicit(vec!["a".into()])).unwrap();
         heard.take(Message::Implicit(vec!["a/ÿ".into()])).unwrap();
         heard.take(Message::Opaque(vec!["b".into()])).unwrap();
+        heard.take(Message::Sums(vec![(7, 1)])).unwrap();
         assert_eq!(heard.take(done()).unwrap().entries, 4);
         let Some(Answer::Done(_, unpacked)) = heard.answer else { panic!("no answer") };
         assert_eq!(unpacked.implicit, [b"a".to_vec(), b"a/\xff".to_vec()]);
         assert_eq!(unpacked.opaque, [b"b".to_vec()]);
+        assert_eq!(unpacked.sums, BTreeMap::from([(7, 1)]));
     }
 
     #[test]
@@ -211,6 +227,11 @@ mod tests {
             let refused = refused(vec![Message::Opaque(vec![name.into()])]);
             assert_eq!(refused, Unacceptable::Rule("a name that is no path"), "{name:?}");
         }
+        for sums in [vec![], vec![(7, 1), (7, 2)]] {
+            assert_eq!(refused(vec![Message::Sums(sums)]), Unacceptable::Rule("a checksum twice, or none"));
+        }
+        let sums = (0..=SUMS_MAX as u64).map(|inode| (inode, 0)).collect();
+        assert_eq!(refused(vec![Message::Sums(sums)]), Unacceptable::Rule("more checksums than a job keeps"));
         let many = vec!["a".to_owned(); 4];
         assert!(matches!(refused(vec![Message::Implicit(many)]), Unacceptable::Limit(e) if e.bound == Bound::ImplicitDirectories));
         let long = vec!["a".repeat(900)];

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// Bytes of names in one message at most, as JSON may write them: well below the limit of a message.
 const NAMES: usize = 32 << 10;
 
+/// Checksums in one message, each of which is at most 34 bytes as JSON.
+const SUMS: usize = 1024;
+
 /// Work of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -45,6 +48,8 @@ pub(super) enum Message {
     Implicit(Vec<String>),
     /// Some of [`Unpacked::opaque`].
     Opaque(Vec<String>),
+    /// Some of [`Unpacked::sums`].
+    Sums(Vec<(u64, u32)>),
     /// The layer is unpacked. The last message.
     Done(Done),
     /// The file is decompressed. The last message.
@@ -101,9 +106,11 @@ pub(super) enum FailedKind {
 
 /// The messages that tell of a result.
 pub(super) fn messages(unpacked: Unpacked, diff_id: Digest, used: Used) -> Vec<Message> {
-    let Unpacked { entries, bytes, implicit, opaque, opaque_root, lost_xattrs } = unpacked;
+    let Unpacked { entries, bytes, implicit, opaque, opaque_root, lost_xattrs, sums } = unpacked;
     let mut messages: Vec<Message> = parts(implicit).into_iter().map(Message::Implicit).collect();
     messages.extend(parts(opaque).into_iter().map(Message::Opaque));
+    let sums: Vec<(u64, u32)> = sums.into_iter().collect();
+    messages.extend(sums.chunks(SUMS).map(|sums| Message::Sums(sums.to_vec())));
     messages.push(Message::Done(Done { used, diff_id, entries, bytes, opaque_root, lost_xattrs }));
     messages
 }
@@ -134,6 +141,7 @@ pub(super) fn name_of(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
     use podstead_job::frame::{FROM_JOB, encode};
+    use std::collections::BTreeMap;
 
     #[test]
     fn all_names_fit_into_messages_and_come_back() {
@@ -149,6 +157,9 @@ mod tests {
             }
         }
         assert_eq!(found, all);
+        let sums: BTreeMap<u64, u32> = (0..5000).map(|number| (u64::MAX - number, u32::MAX)).collect();
+        let sent = messages(Unpacked { sums, ..Unpacked::default() }, Digest::of(b""), Used::default());
+        assert!(sent.iter().all(|message| encode(message, FROM_JOB).is_ok_and(|bytes| bytes.len() <= NAMES * 2)));
         assert_eq!(name_of("\u{100}"), None);
     }
 }
