@@ -107,6 +107,7 @@ pub(super) fn follow(
             let ssh = ssh.map(|SshAccess { key_file, known_hosts_file }| SshOptions {
                 key_file: Some(key_file),
                 known_hosts_file: Some(known_hosts_file),
+                program: None,
             });
             let options = GitOptions {
                 url,

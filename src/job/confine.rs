@@ -87,6 +87,19 @@ pub fn confine(rights: &Rights<'_>) -> Result<(), ConfineError> {
     filter.apply().map_err(at("restrict system calls"))
 }
 
+/// As [`confine`], for a program of the host, which is executed next: it has the files that `enter_root` leaves, the network of the host, and all system
+/// calls.
+pub(crate) fn confine_program(
+    user: JobUser,
+    limits: &Rlimits,
+    enter_root: impl FnOnce() -> io::Result<()>,
+) -> Result<(), ConfineError> {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    limit(limits).map_err(at("set limits"))?;
+    enter_root().map_err(at("leave the host's files"))?;
+    become_user(user, NOTHING).map_err(at("become another user"))
+}
+
 fn limit(limits: &Rlimits) -> io::Result<()> {
     let Rlimits { memory, cpu_secs, files, file_bytes } = *limits;
     let all = [
@@ -111,11 +124,17 @@ fn own_size() -> io::Result<u64> {
 
 /// Leaves `tree` as all there is of files, by name, and a network without interfaces.
 fn only_tree(tree: &OwnedFd) -> io::Result<()> {
-    unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWNET)?;
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    unshare(CloneFlags::CLONE_NEWNET)?;
+    own_mounts()?;
     // Any place of this namespace will do: it is left next.
     mount_tree::attach(tree, Path::new("/"))?;
     jail::enter(tree)
+}
+
+/// Leaves the mounts of the host to the host: whatever is mounted from now on is seen by this process alone.
+pub(crate) fn own_mounts() -> io::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
 /// Another user, with these capabilities and never more.

@@ -91,6 +91,16 @@ impl Launcher {
         user::find(&self.settings.passwd)
     }
 
+    /// The user of programs of the host, as it is now.
+    pub fn user_of_programs(&self) -> JobUser {
+        user::find_listed(&self.settings.passwd)
+    }
+
+    /// Home directory of root.
+    pub fn home_of_root(&self) -> Option<PathBuf> {
+        user::home_of_root(&self.settings.passwd)
+    }
+
     /// Time for which a job may neither read nor tell of anything.
     pub fn patience(&self) -> Duration {
         self.settings.patience

@@ -45,7 +45,7 @@ fn judge(observed: &Observed) -> Vec<Finding> {
         findings.push(Finding::note(
             format!("there is no user {}", user::NAME),
             format!(
-                "images are unpacked and git objects read with uid {}, which another program could have, too",
+                "images are unpacked and git objects read with uid {}, which another program could have, too; ssh of git sources runs as nobody",
                 observed.user.uid
             ),
             "systemd-sysusers podstead.conf",

@@ -2,6 +2,7 @@
 
 use super::job::JobError;
 use super::protocol::{ObjectId, ProtocolError};
+use podstead_job::program::CANNOT_RUN;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -198,6 +199,9 @@ impl GitError {
 
     /// Of a server's or ssh's own words.
     pub(super) fn of_words(location: String, reason: String) -> Self {
+        if reason.starts_with(CANNOT_RUN) {
+            return Self::Setup(format!("{location}: {reason}"));
+        }
         let lower = reason.to_lowercase();
         let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
         // Of the whole text: what matters may stand anywhere in it. What is shown is its end, where the verdict usually is.
@@ -247,6 +251,7 @@ mod tests {
             GitError::Authentication { .. } => "authentication",
             GitError::NotFound { .. } => "not found",
             GitError::Unreachable { .. } => "unreachable",
+            GitError::Setup(_) => "setup",
             _ => "refused",
         };
         for (words, expected) in [
@@ -258,6 +263,7 @@ mod tests {
             ("ERROR: Repository not found.", "not found"),
             ("fatal: '/srv/x' does not appear to be a git repository", "not found"),
             ("access denied or repository not exported: /x", "not found"),
+            ("podstead cannot run ssh: No such file or directory (os error 2)", "setup"),
             ("ssh: connect to host git.lan port 22: Connection refused", "unreachable"),
             ("ssh: Could not resolve hostname git.lan: Name or service not known", "unreachable"),
             ("upload-pack: not our ref 1234", "refused"),

@@ -3,9 +3,14 @@
 use super::repository::{Repository, run};
 use super::servers::Inetd;
 use super::{options, shown, start};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use podstead::source::git::{GitOptions, SshOptions};
-use std::path::PathBuf;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// Host key, deploy key and everything that sshd needs.
 struct Keys {
@@ -49,7 +54,7 @@ impl Keys {
         let public = std::fs::read_to_string(self.at(&format!("{host}.pub"))).unwrap();
         let known_hosts = self.at("known hosts");
         std::fs::write(&known_hosts, format!("[127.0.0.1]:{port} {public}")).unwrap();
-        SshOptions { key_file: Some(self.at(key)), known_hosts_file: Some(known_hosts) }
+        SshOptions { key_file: Some(self.at(key)), known_hosts_file: Some(known_hosts), program: None }
     }
 }
 
@@ -108,4 +113,82 @@ async fn a_missing_repository_and_a_server_that_is_gone_are_told_apart() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let text = start(GitOptions { ssh, ..options(&url(&repository, free), state.path()) }).failure().await;
     assert!(text.contains("cannot fetch from ") && text.contains("Connection refused"), "{text}");
+}
+
+/// In the place of ssh: tells what a program could do that a server took over, and waits for its end.
+const TAKEN_OVER: &str = r#"#!/bin/sh
+say() { echo "$*;" >&2; }
+say "user $(id -u), groups $(id -G)"
+say "copies $(ls -A /podstead | tr '\n' ' ')"
+for path in SECRET /root /proc/self /proc/1 /sys /run /var /home /dev/sda /dev/kmsg; do
+    [ -e "$path" ] && say "sees $path"
+done
+for path in /etc/passwd /usr/lib/new /podstead/key-0 /podstead/new /new; do
+    (echo x >>"$path") 2>/dev/null && say "writes $path"
+done
+cat /podstead/key-0 >/dev/null || say "cannot read its key"
+cat /etc/shadow 2>/dev/null && say "reads shadow"
+kill -0 TEST 2>/dev/null && say "signals others"
+mount -t tmpfs none /usr 2>/dev/null && say "mounts"
+read line
+"#;
+
+/// The process that executes the script at `path`.
+fn process_of(path: &Path) -> Option<i32> {
+    let needle = path.to_str().unwrap();
+    fs::read_dir("/proc").unwrap().find_map(|entry| {
+        let entry = entry.unwrap();
+        let line = fs::read_to_string(entry.path().join("cmdline")).ok()?;
+        let mut words = line.split('\0');
+        (words.next() == Some("/bin/sh") && words.next() == Some(needle)).then(|| entry.file_name().to_str()?.parse().ok())?
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ssh_has_neither_rights_nor_files() {
+    let keys = Keys::new();
+    let (programs, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for directory in [&programs, &other] {
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+    }
+    let secret = other.path().join("secret");
+    fs::write(&secret, "for everyone on the host").unwrap();
+    let program = programs.path().join("taken-over");
+    let script = TAKEN_OVER.replace("SECRET", secret.to_str().unwrap()).replace("TEST", &std::process::id().to_string());
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let ssh = SshOptions { program: Some(program.clone()), ..keys.options("deploy", "host", 22) };
+    let mut running = start(GitOptions { ssh, ..options("ssh://git@git.invalid/a.git", state.path()) });
+    let mut look = tokio::time::interval(Duration::from_millis(20));
+    let mut waits = async || loop {
+        look.tick().await;
+        // Its children have the same command line for a moment: what waits is the script itself.
+        let waiting = process_of(&program).filter(|pid| {
+            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            children.is_empty() && status.contains("State:\tS")
+        });
+        if let Some(pid) = waiting {
+            return pid;
+        }
+    };
+    let pid = tokio::time::timeout(Duration::from_secs(15), waits()).await.expect("the program to wait");
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+        assert_eq!(value(set), "0000000000000000", "{set}");
+    }
+    assert_eq!(value("NoNewPrivs:"), "1");
+    assert!(!value("Uid:").split_whitespace().any(|uid| uid == "0"), "{status}");
+    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    let text = running.failure().await;
+    let words = text.split_once("user ").expect("words").1;
+    let mut words = words.split(';').map(str::trim);
+    let user = words.next().unwrap();
+    assert!(!user.starts_with('0') && !user.contains(" 0"), "{text}");
+    assert_eq!(words.next(), Some("copies key-0 known-hosts-0"), "{text}");
+    let more: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    // The directory that the resolver's settings lead to may be one.
+    assert!(more.iter().all(|word| *word == "sees /run"), "{text}");
 }

@@ -65,6 +65,11 @@ impl ObjectJobs {
         Self { launcher, events }
     }
 
+    /// The launcher of its jobs.
+    pub(in crate::git) fn launcher(&self) -> &Arc<Launcher> {
+        &self.launcher
+    }
+
     /// The user that writes packs.
     pub(in crate::git) fn owner_of_packs(&self) -> (u32, u32) {
         let user = self.launcher.user();

@@ -18,6 +18,8 @@ use super::protocol::Reference;
 use crate::http_client::HttpAccess;
 use http::HttpRemote;
 use open::Open;
+use podstead_job::launch::Launcher;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Largest response that is not a pack.
@@ -28,8 +30,8 @@ const MAX_LISTING: u64 = 32 << 20;
 pub(super) enum Way {
     /// The URL is the location.
     Http(Box<HttpAccess>),
-    /// Through the system's ssh.
-    Ssh(SshUrl, SshOptions),
+    /// Through the system's ssh, which the launcher starts.
+    Ssh(SshUrl, SshOptions, Arc<Launcher>),
     /// Git's own server, without any protection.
     Daemon {
         /// Name or address.
@@ -98,7 +100,7 @@ impl Remote {
             Way::Http(access) => {
                 return Session::greet_http(HttpRemote::new(&location, access, self.timeout), location).await;
             }
-            Way::Ssh(url, options) => Open::ssh(url, options, self.timeout)?,
+            Way::Ssh(url, options, launcher) => Open::ssh(url, options, launcher, self.timeout).await?,
             Way::Daemon { host, port, path } => Open::daemon(host, *port, path, self.timeout, &location).await?,
         };
         Session::greet_open(open, location).await

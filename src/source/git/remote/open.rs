@@ -6,6 +6,8 @@ use super::ssh::{Ssh, SshOptions};
 use super::url::SshUrl;
 use crate::git::error::GitError;
 use crate::git::protocol::encode;
+use podstead_job::launch::Launcher;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -26,8 +28,13 @@ enum Input {
 }
 
 impl Open {
-    pub(super) fn ssh(url: &SshUrl, options: &SshOptions, timeout: Duration) -> Result<Self, GitError> {
-        let (ssh, output) = Ssh::start(url, options, timeout)?;
+    pub(super) async fn ssh(
+        url: &SshUrl,
+        options: &SshOptions,
+        launcher: &Arc<Launcher>,
+        timeout: Duration,
+    ) -> Result<Self, GitError> {
+        let (ssh, output) = Ssh::start(url, options, launcher, timeout).await?;
         Ok(Self { lines: Lines::new(Chunks::Stream(Box::new(output)), timeout, MAX_LISTING), input: Input::Ssh(Box::new(ssh)) })
     }
 
