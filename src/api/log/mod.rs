@@ -23,7 +23,7 @@ use k8s_openapi::api::core::v1::ContainerStatus;
 pub use options::LogOptions;
 use options::Run;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Annotation of kubectl with the default container.
 const DEFAULT_CONTAINER_ANNOTATION: &str = "kubectl.kubernetes.io/default-container";
@@ -119,6 +119,12 @@ async fn find_run(backend: &Backend, pod: &PublishedPod, container: &str, previo
         (None, _) => None,
     };
     let path = |attempt| backend.paths.container_log(&desired.full_name, &desired.uid, container, attempt);
+    if previous && newest.is_none() {
+        // A dead run is removed before the next one is created, and what is published may say neither for a moment: its log is there all the while.
+        let directory = backend.paths.pod_logs(&desired.full_name, &desired.uid).join(container);
+        let newest = blocking(move || Ok(newest_log(&directory))).await.ok().flatten();
+        return newest.map(|path| Run { path, id: None }).ok_or_else(|| previous_not_found(pod, container));
+    }
     // While a restart is waited for, the newest run is the previous one, as in the kubelet.
     if previous && waiting.is_none() {
         let attempt = newest_attempt.and_then(|attempt| attempt.checked_sub(1));
@@ -130,13 +136,19 @@ async fn find_run(backend: &Backend, pod: &PublishedPod, container: &str, previo
     match (newest, newest_attempt) {
         (Some(run), _) => Ok(Run { path: run.log_path, id: Some(run.id) }),
         (None, Some(attempt)) => Ok(Run { path: path(attempt), id: None }),
-        (None, None) if previous => Err(previous_not_found(pod, container)),
         (None, None) => {
             let reason = waiting.and_then(|waiting| waiting.reason.as_deref()).unwrap_or("ContainerCreating");
             let name = &desired.full_name.name;
             Err(ApiFailure::bad_request(format!("container {container:?} in pod {name:?} is waiting to start: {reason}")))
         }
     }
+}
+
+/// The live file of the newest run that has left a log in the directory of its container.
+fn newest_log(directory: &Path) -> Option<PathBuf> {
+    let names = std::fs::read_dir(directory).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let newest = names.filter_map(|name| name.strip_suffix(".log")?.parse::<u32>().ok()).max()?;
+    Some(directory.join(format!("{newest}.log")))
 }
 
 /// Reports whether a container that waits has run.
@@ -193,5 +205,21 @@ pub(super) fn container_name(pod: &PublishedPod, named: Option<&str>) -> Result<
             "a container name must be specified for pod {pod_name}, choose one of: [{}]",
             several.join(" ")
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newest_log_is_found_by_its_number() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(newest_log(directory.path()), None);
+        for name in ["9.log", "10.log", "10.log.20260101-000000.gz", "11.log.20260101-000000", "x.log"] {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        assert_eq!(newest_log(directory.path()), Some(directory.path().join("10.log")));
+        assert_eq!(newest_log(&directory.path().join("none")), None);
     }
 }
