@@ -86,6 +86,7 @@ impl Emitter {
                 let text = super::time::parse(&scalar.text).unwrap_or_else(|| scalar.text.clone());
                 self.string(&text, indent);
             }
+            Tag::Null if scalar.is_blank() => self.string("", indent),
             Tag::Null => self.plain("null", indent, true),
             Tag::Bool => self.plain(if scalar.text.starts_with(['t', 'T']) { "true" } else { "false" }, indent, true),
             Tag::Int | Tag::Float => self.plain(&number(&scalar.text), indent, true),

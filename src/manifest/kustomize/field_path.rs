@@ -36,10 +36,20 @@ pub(super) fn visit(
         return Err(Fault::at(code::TOO_COMPLEX, at, format!("the path of a field has more than {MAX_STEPS} steps")));
     }
     let make = if spec.create { make } else { Make::Nothing };
-    walk(tree, &steps, make, at, set).map_err(|fault| {
+    let mut is_unsettled = false;
+    let mut set = |field: &mut Tree| {
+        let done = set(field);
+        is_unsettled |= field.is_unsettled();
+        done
+    };
+    walk(tree, &steps, make, at, &mut set).map_err(|fault| {
         let field = if fault.field.is_empty() { spec.path.replace('/', ".") } else { fault.field.clone() };
         fault.field(field)
-    })
+    })?;
+    if is_unsettled {
+        tree.settle();
+    }
+    Ok(())
 }
 
 fn walk(

@@ -105,7 +105,7 @@ pub(super) fn generate(
     put_metadata(&mut resource, "labels", &options.labels);
     put_metadata(&mut resource, "annotations", &options.annotations);
     if options.immutable {
-        resource.tree.set("immutable", Tree::scalar(at, Scalar { text: "true".to_owned(), tag: Tag::Bool, styled: false }));
+        resource.tree.set("immutable", Tree::scalar(at, Scalar::tagged("true", Tag::Bool)));
     }
     if !options.disable_name_suffix_hash {
         resource.annotate(NEEDS_HASH, ENABLED);

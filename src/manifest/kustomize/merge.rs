@@ -3,9 +3,9 @@
 
 use super::CODE;
 use super::schema::{Schemas, Shape};
-use super::tree::{Field, Scalar, Tag, Tree, Value};
+use super::tree::{Field, Scalar, Share, Tag, Tree, Value};
 use crate::fault::{Fault, quoted};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const DIRECTIVE: &str = "$patch";
 
@@ -59,17 +59,20 @@ struct Lookup<'s> {
 struct Arena<'s> {
     schemas: &'s Schemas,
     nodes: Vec<Node>,
+    /// Nodes of tied fields.
+    shared: BTreeMap<u32, Id>,
     /// Values that may still be made.
     left: usize,
 }
 
 /// Merges a patch into an object. `None` when the patch removes it.
 pub(super) fn merge(object: Tree, patch: &Tree, schemas: &Schemas, max_nodes: usize) -> Result<Option<Tree>, Fault> {
-    let mut arena = Arena { schemas, nodes: Vec::new(), left: max_nodes };
+    let mut arena = Arena { schemas, nodes: Vec::new(), shared: BTreeMap::new(), left: max_nodes };
     let (object, patch) = (arena.import(&object), arena.import(patch));
     match arena.walk([Some(object), Some(patch)], None)? {
         Merged::Gone => Ok(None),
-        Merged::Node(node) | Merged::Null(node) => arena.export(node, &mut (2 * max_nodes)).map(Some),
+        // As upstream has it, a patch that replaces the whole object changes nothing: what it says is lost.
+        Merged::Node(_) | Merged::Null(_) => arena.export(object, &mut (2 * max_nodes)).map(Some),
     }
 }
 
@@ -81,7 +84,16 @@ impl<'s> Arena<'s> {
 
     fn import(&mut self, tree: &Tree) -> Id {
         let content = match &tree.value {
-            Value::Scalar(scalar) => Content::Scalar(scalar.clone()),
+            Value::Scalar(scalar) => match scalar.share {
+                Share::None => Content::Scalar(scalar.clone()),
+                Share::With(number) | Share::Written(number) => {
+                    if let Some(known) = self.shared.get(&number) {
+                        return *known;
+                    }
+                    self.shared.insert(number, self.nodes.len());
+                    Content::Scalar(scalar.clone())
+                }
+            },
             Value::List(items) => Content::List(items.iter().map(|item| self.import(item)).collect()),
             Value::Map(fields) => {
                 Content::Map(fields.iter().map(|field| (field.key.clone(), field.at, self.import(&field.value))).collect())
@@ -167,8 +179,14 @@ impl<'s> Arena<'s> {
                 }
                 // What is written again has the place where it was written first.
                 let contents = (&self.nodes[field].content, &self.nodes[value].content);
-                if !matches!(contents, (Content::Scalar(old), Content::Scalar(new)) if old == new) {
-                    self.nodes[field] = self.nodes[value].clone();
+                let share = match contents {
+                    (Content::Scalar(old), Content::Scalar(new)) if (&old.text, old.tag) == (&new.text, new.tag) => return,
+                    (Content::Scalar(old), _) => old.share,
+                    (Content::List(_) | Content::Map(_), _) => Share::None,
+                };
+                self.nodes[field] = self.nodes[value].clone();
+                if let Content::Scalar(scalar) = &mut self.nodes[field].content {
+                    scalar.share = share;
                 }
             }
             None => {

@@ -300,6 +300,7 @@ fn operation(item: &Node, at: u32) -> Result<Operation, Fault> {
 pub(super) fn to_node(tree: &Tree) -> Node {
     let value = match &tree.value {
         Value::Scalar(scalar) => match scalar.tag {
+            Tag::Null if scalar.is_blank() => Plain::String(String::new()),
             Tag::Null => Plain::Null,
             Tag::Bool => Plain::Bool(scalar.text.starts_with(['t', 'T'])),
             Tag::Int | Tag::Float => yaml::plain(&scalar.text),
@@ -324,7 +325,7 @@ fn from_node(node: Node, at: u32) -> Tree {
     let at = node.at.unwrap_or(at);
     let value = match node.value {
         Plain::Null => return Tree::null(at),
-        Plain::Bool(value) => Value::Scalar(Scalar { text: value.to_string(), tag: Tag::Bool, styled: false }),
+        Plain::Bool(value) => Value::Scalar(Scalar::tagged(value.to_string(), Tag::Bool)),
         Plain::Number(number) => Value::Scalar(Scalar::plain(number.to_string())),
         Plain::String(text) | Plain::Unsupported(text) => Value::Scalar(Scalar::string(text)),
         Plain::List(items) => Value::List(items.into_iter().map(|item| from_node(item, at)).collect()),

@@ -59,6 +59,7 @@ fn source_value(resources: &[Resource], source: &SourceField) -> Result<Tree, Fa
     };
     let FieldOptions { delimiter, index, .. } = &source.options;
     let mut value = value.clone();
+    value.untie();
     if delimiter.is_empty() {
         return Ok(value);
     }
@@ -92,6 +93,7 @@ fn apply_target(resources: &mut [Resource], at: u32, value: &Tree, target: &Targ
             copy(&mut resource.tree, value, &path.text, at, &target.options).map_err(|message| {
                 Fault::at(CODE, path.at, format!("{}: {message}, in {id}", quoted(&path.text))).field("fieldPaths")
             })?;
+            resource.tree.settle();
             if resource.tree.count(max_nodes) > max_nodes {
                 return Err(Fault::at(crate::fault::code::TOO_COMPLEX, path.at, "the object becomes too large"));
             }
@@ -242,8 +244,8 @@ pub(super) fn set_text(field: &mut Tree, value: &Tree, text: String, at: u32) ->
         return Ok(());
     };
     let now = Scalar::plain(text);
-    *scalar = match (scalar.styled, scalar.tag) {
-        (true, _) | (false, Tag::String | Tag::Time) => Scalar { styled: scalar.styled, tag: Tag::String, text: now.text },
+    let now = match (scalar.styled, scalar.tag) {
+        (true, _) | (false, Tag::String | Tag::Time) => Scalar { styled: scalar.styled, tag: Tag::String, ..now },
         (false, Tag::Null) => now,
         (false, Tag::Int | Tag::Float) if matches!(now.tag, Tag::Int | Tag::Float) => now,
         (false, Tag::Bool) if now.tag == Tag::Bool => now,
@@ -252,6 +254,7 @@ pub(super) fn set_text(field: &mut Tree, value: &Tree, text: String, at: u32) ->
             return Err(format!("the field has {wanted}, and cannot become {}", quoted(&now.text)));
         }
     };
+    scalar.write(now);
     field.at = at;
     Ok(())
 }

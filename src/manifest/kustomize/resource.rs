@@ -51,11 +51,13 @@ pub(super) struct Resource {
     pub(super) tree: Tree,
     /// Names of the vars whose value it has.
     pub(super) vars: Vec<String>,
+    /// The highest number of a tie between its fields.
+    pub(super) shares: u32,
 }
 
 impl Resource {
     pub(super) fn new(tree: Tree) -> Self {
-        Self { tree, vars: Vec::new() }
+        Self { tree, vars: Vec::new(), shares: 0 }
     }
 
     fn metadata(&self) -> Option<&Tree> {

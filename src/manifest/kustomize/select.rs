@@ -30,7 +30,43 @@ const MAX_REGEX: usize = 1 << 20;
 /// Compiles an expression of the kustomization file.
 pub(super) fn regex(pattern: &str, at: u32) -> Result<Regex, Fault> {
     let refused = |error| Fault::at(CODE, at, format!("{} is not a regular expression: {error}", quoted(pattern)));
-    RegexBuilder::new(pattern).size_limit(MAX_REGEX).build().map_err(refused)
+    RegexBuilder::new(&with_plain_braces(pattern)).size_limit(MAX_REGEX).build().map_err(refused)
+}
+
+/// An expression whose braces that are no repetition are escaped: Go takes `{` in `${NAME}` for a character.
+fn with_plain_braces(pattern: &str) -> String {
+    let is_repetition = |behind: &str| {
+        let Some((inner, _)) = behind.split_once('}') else { return false };
+        let (least, most) = inner.split_once(',').unwrap_or((inner, ""));
+        let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        !least.is_empty() && are_digits(least) && are_digits(most)
+    };
+    let mut written = String::with_capacity(pattern.len());
+    let (mut rest, mut in_class) = (pattern, false);
+    while let Some(character) = rest.chars().next() {
+        let (this, behind) = rest.split_at(character.len_utf8());
+        rest = behind;
+        match character {
+            '\\' => {
+                let escaped = behind.chars().next().map_or(0, char::len_utf8);
+                written.extend([this, &behind[..escaped]]);
+                rest = &behind[escaped..];
+                // The braces of \x{61} and \p{L} belong to it.
+                if matches!(&behind[..escaped], "x" | "p" | "P") && rest.starts_with('{') {
+                    let end = rest.find('}').map_or(rest.len(), |end| end + 1);
+                    written.push_str(&rest[..end]);
+                    rest = &rest[end..];
+                }
+                continue;
+            }
+            '[' => in_class = true,
+            ']' => in_class = false,
+            '{' if !in_class && !is_repetition(behind) => written.push('\\'),
+            _ => {}
+        }
+        written.push_str(this);
+    }
+    written
 }
 
 impl Selector {

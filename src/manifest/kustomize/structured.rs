@@ -1,7 +1,7 @@
 //! JSON inside of a string of an object, e.g. of a ConfigMap, that a replacement writes to.
 
 use super::replacement::{Make, for_each, set_text};
-use super::tree::{Field, Scalar, Tag, Tree, Value};
+use super::tree::{Field, Scalar, Tree, Value};
 use serde_json::Value as Json;
 
 /// Nesting of JSON that is read.
@@ -30,10 +30,7 @@ pub(super) fn set(tree: &mut Tree, value: &Tree, path: &[String], at: u32, make:
         true => pretty(&mut written, &inner, 0),
         false => super::generate::value(&mut written, &inner),
     }
-    if let Value::Scalar(scalar) = &mut scalar.value {
-        *scalar = Scalar { text: written, tag: Tag::String, styled: true };
-    }
-    scalar.at = at;
+    scalar.write(at, Scalar::string(written));
     Ok(true)
 }
 

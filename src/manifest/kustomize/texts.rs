@@ -276,13 +276,13 @@ impl Reader<'_, '_> {
             let text = written.map_or(value.clone(), |(_, word)| word.to_owned());
             // A key of JSON, or a word that was not found again, has the value that the parser gave.
             let text = if plain_matches(&text, &value) { text } else { value };
-            Value::Scalar(Scalar { tag: tag_of(&text), text, styled: false })
+            Value::Scalar(Scalar::plain(text))
         };
         let value = match node.value {
             Plain::Null => {
                 let text = written.map_or("", |(_, word)| word);
                 let text = if matches!(text, "null" | "Null" | "NULL" | "~") { text } else { "" };
-                Value::Scalar(Scalar { text: text.to_owned(), tag: Tag::Null, styled: false })
+                Value::Scalar(Scalar::tagged(text, Tag::Null))
             }
             Plain::Bool(value) => unquoted(value.to_string()),
             Plain::Number(number) => unquoted(number.to_string()),
@@ -292,7 +292,7 @@ impl Reader<'_, '_> {
                 let is_folded = written.is_some_and(|(first, _)| first == '>') && super::emit::fits_a_block(&text);
                 let text = if is_folded { super::folded::again(&text) } else { text };
                 let tag = if matches!(tag, Tag::Time) { Tag::Time } else { Tag::String };
-                Value::Scalar(Scalar { text, tag, styled })
+                Value::Scalar(Scalar { styled, ..Scalar::tagged(text, tag) })
             }
             Plain::List(items) => Value::List(items.into_iter().map(|item| self.tree(item)).collect::<Result<_, _>>()?),
             Plain::Map(entries) => Value::Map(entries.into_iter().map(|entry| self.field(entry)).collect::<Result<_, _>>()?),
@@ -307,11 +307,12 @@ impl Reader<'_, '_> {
             return Err(Fault::at(code::DUPLICATE_KEY, at, format!("the key {} is repeated", quoted(&entry.key))));
         }
         let mut value = self.tree(entry.value)?;
-        if self.is_in_flow(entry.key_at)
-            && matches!(&value.value, Value::Scalar(Scalar { tag: Tag::Null, text, .. }) if text.is_empty())
+        let is_in_flow = self.is_in_flow(entry.key_at);
+        if let Value::Scalar(scalar) = &mut value.value
+            && scalar.tag == Tag::Null
+            && scalar.text.is_empty()
         {
-            // kyaml prints nothing in braces as an empty string, and reads that again.
-            value.value = Value::Scalar(Scalar::string(""));
+            scalar.styled = is_in_flow;
         }
         Ok(Field { key: entry.key, at, value })
     }

@@ -8,7 +8,7 @@ use super::kustomization::{Image, Label, Replica};
 use super::reader::{Pairs, Text};
 use super::resource::{PREFIXES, Resource, SUFFIXES};
 use super::select;
-use super::tree::{Scalar, Tag, Tree, Value};
+use super::tree::{Scalar, Share, Tag, Tree, Value};
 use crate::fault::{Fault, quoted};
 use regex_lite::Regex;
 use std::collections::HashSet;
@@ -96,7 +96,7 @@ fn set_scalar(field: &mut Tree, scalar: Scalar, at: u32) -> Result<(), Fault> {
         let message = format!("expected a single value to replace, found {}", field.kind_of_value());
         return Err(Fault::at(CODE, field.at, message));
     }
-    *field = Tree::scalar(at, scalar);
+    field.write(at, scalar);
     Ok(())
 }
 
@@ -166,6 +166,8 @@ pub(super) fn label_fields(label: &Label, config: &Config, at: u32) -> Result<Ve
 pub(super) fn pairs(resources: &mut [Resource], pairs: &Pairs, fields: &[FieldSpec]) -> Result<(), Fault> {
     for resource in resources {
         for (key, text) in pairs {
+            resource.shares += 1;
+            let share = Share::With(resource.shares);
             for spec in fields {
                 visit(&mut resource.tree, spec, Make::Map, text.at, &mut |field| {
                     if field.is_null() {
@@ -175,10 +177,15 @@ pub(super) fn pairs(resources: &mut [Resource], pairs: &Pairs, fields: &[FieldSp
                         let message = format!("expected a mapping for {}, found {}", quoted(key), field.kind_of_value());
                         return Err(Fault::at(CODE, field.at, message));
                     }
-                    field.set(key, Tree::string(text.at, &*text.text));
+                    let scalar = Scalar::string(&*text.text);
+                    match field.get_mut(key) {
+                        Some(known) => known.write(text.at, scalar),
+                        None => field.set(key, Tree::scalar(text.at, Scalar { share, ..scalar })),
+                    }
                     Ok(())
                 })?;
             }
+            resource.tree.settle();
         }
     }
     Ok(())
@@ -194,7 +201,7 @@ pub(super) fn replicas(resources: &mut [Resource], replica: &Replica, specs: &[F
                 continue;
             }
             found = true;
-            let scalar = Scalar { text: replica.count.to_string(), tag: Tag::Int, styled: false };
+            let scalar = Scalar::tagged(replica.count.to_string(), Tag::Int);
             visit(&mut resource.tree, spec, Make::Scalar, replica.at, &mut |field| {
                 // A number that stood in quotes stays in them.
                 let styled = matches!(&field.value, Value::Scalar(Scalar { styled: true, .. }));

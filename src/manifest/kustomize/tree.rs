@@ -2,6 +2,7 @@
 
 use crate::node::Value as Plain;
 use crate::yaml::plain;
+use std::collections::BTreeMap;
 
 /// Levels of a tree. Copies into each other could make it deeper than the stack is.
 const MAX_DEPTH: usize = 256;
@@ -28,8 +29,22 @@ pub(super) enum Value {
 pub(super) struct Scalar {
     pub(super) text: String,
     pub(super) tag: Tag,
-    /// Written in quotes or as a block, which a new text keeps.
+    /// Written in quotes or as a block, which a new text keeps. Of null: written as nothing in braces. kyaml prints that as an empty string in the
+    /// end.
     pub(super) styled: bool,
+    pub(super) share: Share,
+}
+
+/// Tie between fields of one object that hold the same value. Upstream writes one label to all of its fields by reference, so that a patch or
+/// a label of an overlay that changes one of them changes all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Share {
+    #[default]
+    None,
+    /// Tied to the fields with the same number.
+    With(u32),
+    /// Tied, and written: the others follow with [`Tree::settle`].
+    Written(u32),
 }
 
 /// Type of a scalar.
@@ -71,12 +86,31 @@ impl Scalar {
     pub(super) fn plain(text: impl Into<String>) -> Self {
         let text = text.into();
         let tag = tag_of(&text);
-        Self { text, tag, styled: false }
+        Self { text, tag, styled: false, share: Share::None }
     }
 
     /// A string, whatever its text looks like.
     pub(super) fn string(text: impl Into<String>) -> Self {
-        Self { text: text.into(), tag: Tag::String, styled: true }
+        Self { text: text.into(), tag: Tag::String, styled: true, share: Share::None }
+    }
+
+    /// A scalar of that type, written without quotes.
+    pub(super) fn tagged(text: impl Into<String>, tag: Tag) -> Self {
+        Self { text: text.into(), tag, styled: false, share: Share::None }
+    }
+
+    /// Reports whether it is null until it is printed as an empty string.
+    pub(super) fn is_blank(&self) -> bool {
+        self.tag == Tag::Null && self.styled
+    }
+
+    /// Takes another value, and stays tied to the same fields.
+    pub(super) fn write(&mut self, value: Self) {
+        let share = match self.share {
+            Share::None => Share::None,
+            Share::With(number) | Share::Written(number) => Share::Written(number),
+        };
+        *self = Self { share, ..value };
     }
 }
 
@@ -95,7 +129,7 @@ impl Tree {
     }
 
     pub(super) fn null(at: u32) -> Self {
-        Self::scalar(at, Scalar { text: "null".to_owned(), tag: Tag::Null, styled: false })
+        Self::scalar(at, Scalar::tagged("null", Tag::Null))
     }
 
     /// The entries of a mapping; none for anything else.
@@ -192,11 +226,68 @@ impl Tree {
     /// Gives a scalar a new text. Its type is that of the new text, unless the old one was written in quotes.
     pub(super) fn set_text(&mut self, at: u32, text: impl Into<String>) {
         let text = text.into();
-        self.value = match &self.value {
-            Value::Scalar(Scalar { styled: true, .. }) => Value::Scalar(Scalar::string(text)),
-            Value::Scalar(_) | Value::List(_) | Value::Map(_) => Value::Scalar(Scalar::plain(text)),
+        let scalar = match &self.value {
+            Value::Scalar(Scalar { styled: true, .. }) => Scalar::string(text),
+            Value::Scalar(_) | Value::List(_) | Value::Map(_) => Scalar::plain(text),
         };
+        self.write(at, scalar);
+    }
+
+    /// Becomes a scalar. One that was a scalar stays tied to the same fields.
+    pub(super) fn write(&mut self, at: u32, scalar: Scalar) {
+        match &mut self.value {
+            Value::Scalar(known) => known.write(scalar),
+            Value::List(_) | Value::Map(_) => self.value = Value::Scalar(scalar),
+        }
         self.at = at;
+    }
+
+    /// Reports whether other fields have to follow what was written.
+    pub(super) fn is_unsettled(&self) -> bool {
+        matches!(&self.value, Value::Scalar(Scalar { share: Share::Written(_), .. }))
+    }
+
+    /// Gives all fields that are tied to a written one its value.
+    pub(super) fn settle(&mut self) {
+        let mut written = BTreeMap::new();
+        self.each_share(&mut |tree, number, is_written| {
+            if is_written {
+                written.insert(number, tree.clone());
+            }
+        });
+        if written.is_empty() {
+            return;
+        }
+        self.each_share(&mut |tree, number, _| {
+            if let Some(value) = written.get(&number) {
+                tree.clone_from(value);
+            }
+            if let Value::Scalar(scalar) = &mut tree.value {
+                scalar.share = Share::With(number);
+            }
+        });
+    }
+
+    /// Unties all fields.
+    pub(super) fn untie(&mut self) {
+        self.each_share(&mut |tree, _, _| {
+            if let Value::Scalar(scalar) = &mut tree.value {
+                scalar.share = Share::None;
+            }
+        });
+    }
+
+    /// Calls `see` for each tied scalar, with its number and whether it was written.
+    fn each_share(&mut self, see: &mut dyn FnMut(&mut Tree, u32, bool)) {
+        match &mut self.value {
+            Value::Scalar(scalar) => match scalar.share {
+                Share::None => {}
+                Share::With(number) => see(self, number, false),
+                Share::Written(number) => see(self, number, true),
+            },
+            Value::List(items) => items.iter_mut().for_each(|item| item.each_share(see)),
+            Value::Map(fields) => fields.iter_mut().for_each(|field| field.value.each_share(see)),
+        }
     }
 
     /// Number of values and keys, at most `most` + 1. That is the number of a tree that is too deep, too.

@@ -34,6 +34,9 @@ pub(super) fn apply(resources: &mut [Resource], value: &Text, target: &ValueTarg
             Err(_) => value.text.clone(),
         };
         field.set_text(value.at, text);
+        if field.is_unsettled() {
+            resource.tree.settle();
+        }
     }
     Ok(())
 }

@@ -116,7 +116,7 @@ impl Var {
             Tag::String | Tag::Time | Tag::Null => (scalar.text.clone(), scalar.text.clone()),
         };
         let tag = if matches!(scalar.tag, Tag::Int | Tag::Float | Tag::Bool) { scalar.tag } else { Tag::String };
-        Ok(Some(Known { scalar: Scalar { text: plain, tag, styled: false }, text, at: found.at }))
+        Ok(Some(Known { scalar: Scalar::tagged(plain, tag), text, at: found.at }))
     }
 }
 
@@ -175,6 +175,7 @@ pub(super) fn resolve(resources: &mut [Resource], vars: &[Var], config: &Config)
         for spec in config.var_references.iter().filter(|spec| gvk.is_selected(&spec.gvk)) {
             let spec = FieldSpec { gvk: Gvk::default(), path: spec.path.clone(), create: false };
             visit(&mut resource.tree, &spec, Make::Nothing, 0, &mut |field| replacer.field(field))?;
+            resource.tree.settle();
         }
     }
     let unused = |var: &&Var| !replacer.used.contains(&var.name);
@@ -223,7 +224,7 @@ impl Replacer<'_> {
                 }
                 match known {
                     Some(known) if name.len() + 3 == input.len() => {
-                        *scalar = known.scalar.clone();
+                        scalar.write(known.scalar.clone());
                         self.left = self.left.checked_sub(scalar.text.len()).ok_or_else(too_long)?;
                         tree.at = known.at;
                         return Ok(());
@@ -250,7 +251,7 @@ impl Replacer<'_> {
         }
         written.push_str(rest);
         self.left = self.left.checked_sub(written.len()).ok_or_else(too_long)?;
-        *scalar = Scalar { text: written, tag: Tag::String, styled: scalar.styled };
+        scalar.write(Scalar { styled: scalar.styled, ..Scalar::tagged(written, Tag::String) });
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ mod plugins;
 mod positions;
 mod refusals;
 mod replacements;
+mod ties;
 mod upstream;
 mod vars;
 mod whole;

@@ -352,3 +352,88 @@ fn a_component_is_built_by_itself() {
     let component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [r.yaml]\nnamePrefix: a-\n";
     assert!(output("", &[("kustomization.yaml", component), ("r.yaml", CONFIG_MAP)]).contains("name: a-c\n"));
 }
+
+#[test]
+fn replacing_a_whole_object_changes_nothing() {
+    let kustomization = r#"patches:
+- patch: |
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: p}
+    $patch: replace
+    spec: {hostname: h}
+"#;
+    let resources = r#"apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {containers: [{name: c, image: i}]}
+"#;
+    let expected = r#"apiVersion: v1
+kind: Pod
+metadata:
+  name: p
+spec:
+  containers:
+  - image: i
+    name: c
+"#;
+    assert_eq!(output_of(kustomization, resources), expected);
+}
+
+#[test]
+fn blanks_in_braces_are_null_at_first() {
+    let kustomization = r#"namespace: ns
+commonLabels: {a: b}
+patches:
+- patch: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: c}
+    data: {a: , b: x}
+    new: {deep: {a: , b: x}}
+"#;
+    let resources = r#"apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: , labels: }
+data: {a: x, c: }
+"#;
+    let expected = r#"apiVersion: v1
+data:
+  b: x
+kind: ConfigMap
+metadata:
+  labels:
+    a: b
+  name: c
+  namespace: ns
+new:
+  deep:
+    b: x
+"#;
+    assert_eq!(output_of(kustomization, resources), expected);
+}
+
+#[test]
+fn braces_without_digits_are_characters() {
+    let kustomization = r#"patches:
+- target: {name: "${NAME}"}
+  patch: '[{"op": "add", "path": "/data", "value": {"a": "b"}}]'
+- target: {name: "${NAME}{1}"}
+  patch: '[{"op": "add", "path": "/data/c", "value": "d"}]'
+images: [{name: "${IMAGE}", newTag: "2"}]
+"#;
+    let resources = r#"apiVersion: v1
+kind: ConfigMap
+metadata: {name: "${NAME}"}
+spec: {containers: [{image: "${IMAGE}:1"}]}
+"#;
+    let expected = r#"apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: ${NAME}
+spec:
+  containers:
+  - image: ${IMAGE}:1
+"#;
+    assert_eq!(output_of(kustomization, resources), expected);
+}
