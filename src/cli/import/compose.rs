@@ -2,39 +2,66 @@
 
 use super::compose_fields::{self, Place};
 use super::model::Project;
-use super::read_text;
+use super::text::read_text;
+use super::{compose_merge, env_file};
 use anyhow::{Context as _, bail};
 use serde_yaml::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Services of one file; more are no project for one host.
 const MAX_SERVICES: usize = 200;
 /// Bytes of all values after variables were replaced.
 const MAX_REPLACED: usize = 4 << 20;
 
-/// Reads a file, and `.env` beside it.
-pub(super) fn read(path: &Path) -> anyhow::Result<Project> {
-    let text = read_text(path)?;
-    let directory = path.parent().map(|directory| if directory.as_os_str().is_empty() { Path::new(".") } else { directory });
+/// Files that docker reads after the one of the same name.
+const OVERRIDES: [(&str, &str); 4] = [
+    ("compose.yaml", "compose.override.yaml"),
+    ("compose.yml", "compose.override.yml"),
+    ("docker-compose.yaml", "docker-compose.override.yaml"),
+    ("docker-compose.yml", "docker-compose.override.yml"),
+];
+
+/// Reads files, each of which overrides the ones before it, and `.env` beside the first one.
+pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Project> {
+    let [first, later @ ..] = paths else { bail!("expected a compose file") };
+    let directory = first.parent().map(|directory| if directory.as_os_str().is_empty() { Path::new(".") } else { directory });
     let directory = std::path::absolute(directory.unwrap_or(Path::new(".")))?;
     let mut variables: BTreeMap<String, String> = BTreeMap::new();
     if directory.join(".env").is_file() {
-        variables.extend(compose_fields::variables(&read_text(&directory.join(".env"))?));
+        variables.extend(env_file::variables(&read_text(&directory.join(".env"))?));
     }
-    let mut project = parse(&text, &variables, &Place { directory })?;
-    project.origin = path.display().to_string();
+    let mut texts = vec![read_text(first)?];
+    for path in later {
+        texts.push(read_text(path)?);
+    }
+    let place = Place { directory, variables };
+    let mut project = parse(&texts, &place)?;
+    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    project.origin = names.join(", ");
+    let unread = OVERRIDES.iter().find(|(name, _)| first.ends_with(name)).map(|(_, name)| place.directory.join(name));
+    if let Some(path) = unread.filter(|path| later.is_empty() && path.is_file()) {
+        project.notes.push(format!("{} was not read, which docker reads, too: name both files", path.display()));
+    }
     Ok(project)
 }
 
-/// Reads the text of a file. Files that it refers to are read at `place`.
-fn parse(text: &str, variables: &BTreeMap<String, String>, place: &Place) -> anyhow::Result<Project> {
-    let mut document: Value = serde_yaml::from_str(text).context("the compose file is not valid YAML")?;
-    document.apply_merge().context("the compose file has a wrong merge key")?;
+/// Reads the texts of files. Files that they refer to are read at `place`.
+fn parse(texts: &[String], place: &Place) -> anyhow::Result<Project> {
     let mut project = Project::default();
     let mut missing = Vec::new();
     let mut budget = MAX_REPLACED;
-    replace(&mut document, variables, &mut missing, &mut budget)?;
+    let mut load = |text: &str| {
+        let mut document: Value = serde_yaml::from_str(text).context("the compose file is not valid YAML")?;
+        document.apply_merge().context("the compose file has a wrong merge key")?;
+        replace(&mut document, &place.variables, &mut missing, &mut budget)?;
+        anyhow::Ok(document)
+    };
+    let mut document = Value::Mapping(serde_yaml::Mapping::new());
+    for text in texts {
+        compose_merge::merge(&mut document, load(text)?, "");
+    }
+    compose_merge::resolve(&mut document, &place.directory, &mut |path| load(&read_text(path)?))?;
     missing.sort_unstable();
     missing.dedup();
     for name in missing {
@@ -49,6 +76,7 @@ fn parse(text: &str, variables: &BTreeMap<String, String>, place: &Place) -> any
         let service = compose_fields::service(name, fields, &document, place).with_context(|| format!("services.{name}"))?;
         project.services.push(service);
     }
+    networks(&mut project, &document);
     for key in document.as_mapping().into_iter().flatten().filter_map(|(key, _)| key.as_str()) {
         if !matches!(key, "services" | "volumes" | "networks" | "secrets" | "configs" | "version" | "name")
             && !key.starts_with("x-")
@@ -57,6 +85,25 @@ fn parse(text: &str, variables: &BTreeMap<String, String>, place: &Place) -> any
         }
     }
     Ok(project)
+}
+
+/// Notes on networks, since all pods reach each other.
+fn networks(project: &mut Project, document: &Value) {
+    let networks = document.get("networks").and_then(Value::as_mapping);
+    let named: Vec<&str> =
+        networks.into_iter().flatten().filter_map(|(name, _)| name.as_str()).filter(|name| *name != "default").collect();
+    if named.len() > 1 {
+        project.notes.push(format!(
+            "networks {} separate services: here every pod reaches every other, unless a NetworkPolicy denies it",
+            named.join(", ")
+        ));
+    }
+    for (name, network) in networks.into_iter().flatten() {
+        if network.get("internal").and_then(Value::as_bool) == Some(true) {
+            let name = name.as_str().unwrap_or_default();
+            project.notes.push(format!("network {name} is internal: here a NetworkPolicy denies the way out"));
+        }
+    }
 }
 
 /// Replaces variables in all texts.
@@ -135,7 +182,7 @@ mod tests {
 
     fn of(text: &str) -> Project {
         let variables = [("TAG".to_owned(), "1.2".to_owned())].into();
-        parse(text, &variables, &Place { directory: "/srv/shop".into() }).unwrap()
+        parse(&[text.to_owned()], &Place { directory: "/srv/shop".into(), variables }).unwrap()
     }
 
     #[test]
@@ -229,7 +276,7 @@ services:
 
     #[test]
     fn hostile_files_are_refused() {
-        let parse = |text: &str| parse(text, &BTreeMap::new(), &Place { directory: "/".into() });
+        let parse = |text: &str| parse(&[text.to_owned()], &Place { directory: "/".into(), variables: BTreeMap::new() });
         let many: String = (0..300).map(|number| format!("  s{number}: {{image: a}}\n")).collect();
         let bomb: String = (0..12)
             .map(|level| format!("x-{}: &a{} [{}]\n", level + 1, level + 1, vec![format!("*a{level}"); 9].join(", ")))

@@ -1,24 +1,27 @@
 //! The fields of one service of a compose file.
 
-use super::docker_run::{add_mount, add_variable, capability, network, restart, shell, user};
-use super::model::{Health, Mount, MountSource, Port, Service};
-use super::words::{cpu, memory, mount, object_name, ports, seconds, split};
-use super::{MAX_BYTES, read_text};
+use super::compose_files::{files, mounts};
+use super::docker_run::{ULIMITS, add_variable, capability, network, pull, restart, security, shell, sysctl, user};
+use super::model::{Health, Mount, MountSource, Port, Restart, Service};
+use super::words::{cpu, memory, object_name, ports, protocol_of, seconds, shares, signal, split, tmpfs};
+use super::{devices, env_file};
 use anyhow::{Context as _, bail};
 use serde_yaml::Value;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-/// Directory of the compose file, for the files that it names.
+/// The surroundings of a compose file.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// The directory.
+    /// Its directory, for the files that it names.
     pub(super) directory: PathBuf,
+    /// The variables of `.env`.
+    pub(super) variables: BTreeMap<String, String>,
 }
 
 impl Place {
     /// The path of a file that the compose file names.
-    fn path(&self, text: &str) -> PathBuf {
+    pub(super) fn path(&self, text: &str) -> PathBuf {
         let path = self.directory.join(text);
         path.components().filter(|component| !matches!(component, std::path::Component::CurDir)).collect()
     }
@@ -36,9 +39,7 @@ pub(super) fn service(name: &str, fields: &Value, document: &Value, place: &Plac
         service.image = format!("localhost/{}:latest", object_name(name));
         service.note(format!("it has no image: build one, and podstead image import it as {}", service.image));
     }
-    if service.health.as_ref().is_some_and(|health| !health.is_usable()) {
-        service.health = None;
-    }
+    service.finish();
     Ok(service)
 }
 
@@ -49,50 +50,65 @@ fn field(service: &mut Service, key: &str, value: &Value, document: &Value, plac
         "command" => service.command = command(value)?,
         "working_dir" => service.run.directory = Some(text(value)?),
         "hostname" => service.run.hostname = Some(text(value)?),
-        "container_name" => service.note("container_name is not carried over: the name of the service is the name of its pods"),
+        "container_name" => service.aliases.push(text(value)?),
         "restart" => service.run.restart = restart(&text(value)?),
-        "environment" => pairs(value)?.into_iter().for_each(|(name, value)| match value {
-            Some(value) => add_variable(service, &name, &value),
-            None => service.note(format!("variable {name} has the value of your shell; set it in the manifest")),
-        }),
+        "environment" => {
+            pairs(value)?.into_iter().for_each(|(name, value)| match value.as_ref().or_else(|| place.variables.get(&name)) {
+                Some(value) => add_variable(service, &name, value),
+                None => service.note(format!("variable {name} has the value of your shell; set it in the manifest")),
+            })
+        }
         "env_file" => env_files(service, value, place)?,
         "ports" => port_list(service, value)?,
-        "volumes" => mounts(service, value, place)?,
+        "volumes" => mounts(service, value, document, place)?,
         "tmpfs" => {
             for target in one_or_more(value)? {
-                service.mounts.push(Mount { source: MountSource::Memory(None), target, read_only: false });
+                service.mounts.push(tmpfs(&target).with_context(|| format!("cannot read {target:?}"))?);
             }
         }
+        "devices" => devices_of(service, value)?,
         "secrets" | "configs" => files(service, key, value, document, place)?,
         "healthcheck" => service.health = Some(health(value)?),
         "deploy" => deploy(service, value)?,
         "mem_limit" => service.run.memory = Some(memory(&text(value)?).context("not an amount of memory")?),
         "cpus" => service.run.cpu = Some(cpu(&text(value)?).context("not a number of processors")?),
-        "user" => user(service, &text(value)?),
-        "privileged" => service.rights.privileged = value.as_bool().unwrap_or_default(),
-        "read_only" => service.rights.read_only = value.as_bool().unwrap_or_default(),
-        "cap_add" => service.rights.add.extend(one_or_more(value)?.iter().map(|name| capability(name))),
-        "cap_drop" => service.rights.drop.extend(one_or_more(value)?.iter().map(|name| capability(name))),
+        "mem_reservation" => service.run.memory_request = Some(memory(&text(value)?).context("not an amount of memory")?),
+        "cpu_shares" => service.run.cpu_request = shares(&text(value)?),
+        "scale" => service.run.replicas = Some(text(value)?.parse().context("not a number")?),
+        "stop_signal" => service.run.stop_signal = Some(signal(&text(value)?).context("not a signal")?),
+        "pull_policy" => service.run.pull = pull(&text(value)?),
+        "dns" => service.run.dns.servers = one_or_more(value)?,
+        "dns_search" => service.run.dns.searches = one_or_more(value)?,
+        "dns_opt" => service.run.dns.options = one_or_more(value)?,
+        "user" | "group_add" | "privileged" | "read_only" | "cap_add" | "cap_drop" | "security_opt" | "pid" | "ipc" => {
+            right(service, key, value)?;
+        }
         "network_mode" => network(service, &text(value)?),
-        "pid" if value.as_str() == Some("host") => service.rights.host_pid = true,
         "stdin_open" | "tty" => service.run.tty |= value.as_bool().unwrap_or_default(),
         "stop_grace_period" => service.run.grace = Some(seconds(&text(value)?).context("not a duration")?),
         "shm_size" => {
             let size = memory(&text(value)?).context("not an amount of memory")?;
-            service.mounts.push(Mount { source: MountSource::Memory(Some(size)), target: "/dev/shm".to_owned(), read_only: false });
+            service.mounts.push(Mount::new(MountSource::Memory(Some(size)), "/dev/shm"));
         }
         "extra_hosts" => extra_hosts(service, value)?,
         "sysctls" => {
             let pairs = pairs(value)?.into_iter().filter_map(|(name, value)| Some((name, value?)));
-            service.run.sysctls.extend(pairs);
+            pairs.for_each(|(name, value)| sysctl(service, &name, &value));
         }
-        "depends_on" => depends_on(service, value),
+        "depends_on" => depends_on(service, value, document),
+        "networks" => networks(service, value)?,
+        "links" => links(service, value)?,
         "labels" => service.note("labels are not carried over: nothing here reads labels of docker"),
         "profiles" => service.note("profiles are not carried over: leave the manifest out where it shall not run"),
         "build" => service.note("build is not carried over: podstead does not build images"),
         "logging" => service.note("logging is not carried over: podstead stores and rotates logs"),
+        "ulimits" => service.note(format!("ulimits are not carried over: {ULIMITS}")),
+        "memswap_limit" | "mem_swappiness" => {
+            service.note(format!("{key} is not carried over: containers with a memory limit do not swap"))
+        }
+        "pids_limit" => service.note("pids_limit is not carried over: podPidsLimit of the configuration is for each pod"),
         // Pods reach each other anyway, and each has an init that reaps zombies.
-        "networks" | "expose" | "links" | "init" | "pull_policy" | "platform" => {}
+        "expose" | "init" | "platform" | "attach" => {}
         extension if extension.starts_with("x-") => {}
         other => service.note(format!("{other} is not carried over")),
     }
@@ -100,7 +116,7 @@ fn field(service: &mut Service, key: &str, value: &Value, document: &Value, plac
 }
 
 /// A text, a number or a boolean as a text.
-fn text(value: &Value) -> anyhow::Result<String> {
+pub(super) fn text(value: &Value) -> anyhow::Result<String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
@@ -149,27 +165,81 @@ fn pairs(value: &Value) -> anyhow::Result<Vec<(String, Option<String>)>> {
     }
 }
 
-/// The variables of an `.env` file.
-pub(super) fn variables(text: &str) -> Vec<(String, String)> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
-    let pair = |line: &str| {
-        let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
-        Some((name.trim().to_owned(), value.trim().trim_matches(['"', '\'']).to_owned()))
+fn env_files(service: &mut Service, value: &Value, place: &Place) -> anyhow::Result<()> {
+    let items = match value {
+        Value::Sequence(items) => items.iter().collect(),
+        other => vec![other],
     };
-    lines.filter_map(pair).collect()
+    for item in items {
+        let path = text(item.get("path").unwrap_or(item))?;
+        let is_required = item.get("required").and_then(Value::as_bool).unwrap_or(true);
+        env_file::add(service, &path, &place.path(&path), is_required);
+    }
+    Ok(())
 }
 
-fn env_files(service: &mut Service, value: &Value, place: &Place) -> anyhow::Result<()> {
-    let paths = match value {
-        Value::Sequence(items) => {
-            items.iter().map(|item| item.get("path").map_or_else(|| text(item), text)).collect::<anyhow::Result<Vec<_>>>()?
+fn devices_of(service: &mut Service, value: &Value) -> anyhow::Result<()> {
+    for item in value.as_sequence().context("expected a list")? {
+        let of = |name: &str| item.get(name).map(text).transpose();
+        let written = match of("source")? {
+            Some(source) => [Some(source), of("target")?, of("permissions")?].into_iter().flatten().collect::<Vec<_>>().join(":"),
+            None => text(item)?,
+        };
+        devices::add_device(service, &written);
+    }
+    Ok(())
+}
+
+fn right(service: &mut Service, key: &str, value: &Value) -> anyhow::Result<()> {
+    let is_true = value.as_bool().unwrap_or_default();
+    match (key, value.as_str()) {
+        ("user", _) => user(service, &text(value)?),
+        ("privileged", _) => service.rights.privileged = is_true,
+        ("read_only", _) => service.rights.read_only = is_true,
+        ("cap_add", _) => service.rights.add.extend(one_or_more(value)?.iter().map(|name| capability(name))),
+        ("cap_drop", _) => service.rights.drop.extend(one_or_more(value)?.iter().map(|name| capability(name))),
+        ("security_opt", _) => one_or_more(value)?.iter().for_each(|option| security(service, option)),
+        ("group_add", _) => {
+            for group in one_or_more(value)? {
+                match group.parse() {
+                    Ok(group) => service.rights.groups.push(group),
+                    Err(_) => service.note(format!("group {group} is not carried over: add its number to supplementalGroups")),
+                }
+            }
         }
-        other => vec![text(other)?],
-    };
-    for path in paths {
-        match read_text(&place.path(&path)) {
-            Ok(content) => variables(&content).iter().for_each(|(name, value)| add_variable(service, name, value)),
-            Err(error) => service.note(format!("env_file {path} was not read: {error:#}")),
+        ("pid", Some("host")) => service.rights.host_pid = true,
+        ("ipc", Some("host")) => service.rights.host_ipc = true,
+        ("ipc", Some("private" | "shareable" | "none")) => {}
+        _ => service.note(format!("{key} is not carried over")),
+    }
+    Ok(())
+}
+
+/// Other names of the service. Names of networks do not matter.
+fn networks(service: &mut Service, value: &Value) -> anyhow::Result<()> {
+    for (name, network) in value.as_mapping().into_iter().flatten() {
+        if let Some(aliases) = network.get("aliases") {
+            service.aliases.extend(one_or_more(aliases)?);
+        }
+        for key in ["ipv4_address", "ipv6_address"] {
+            if let Some(address) = network.get(key).and_then(Value::as_str) {
+                let name = name.as_str().unwrap_or_default();
+                service.note(format!(
+                    "{address} in the network {name} is not carried over: others reach it by the name {}",
+                    service.name
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Names that this service alone has for others.
+fn links(service: &mut Service, value: &Value) -> anyhow::Result<()> {
+    for link in one_or_more(value)? {
+        if let Some((other, alias)) = link.split_once(':').filter(|(other, alias)| other != alias) {
+            service
+                .note(format!("link {link}: a Service {alias} that selects app: {} gives {other} this name", object_name(other)));
         }
     }
     Ok(())
@@ -181,9 +251,15 @@ fn port_list(service: &mut Service, value: &Value) -> anyhow::Result<()> {
             Value::Mapping(_) => {
                 let of = |name: &str| item.get(name).map(text).transpose();
                 let container = of("target")?.context("a port has no target")?.parse().context("target is no port")?;
-                let host = of("published")?.map(|port| port.parse::<u16>()).transpose().context("published is no port")?;
-                let udp = of("protocol")?.as_deref() == Some("udp");
-                vec![Port { host_ip: of("host_ip")?, host, container, udp }]
+                let published = of("published")?.filter(|port| !port.is_empty());
+                if published.as_ref().is_some_and(|port| port.contains('-')) {
+                    service.note(format!("port {container} has a range of ports of the host: the first one is used"));
+                }
+                let first = published.as_deref().map(|port| port.split('-').next().unwrap_or(port).parse::<u16>());
+                let host = first.transpose().context("published is no port")?;
+                let protocol =
+                    protocol_of(of("protocol")?.as_deref().unwrap_or("tcp")).context("protocol is none of tcp, udp and sctp")?;
+                vec![Port { host_ip: of("host_ip")?, host, container, protocol }]
             }
             other => {
                 let port = text(other)?;
@@ -196,100 +272,6 @@ fn port_list(service: &mut Service, value: &Value) -> anyhow::Result<()> {
             }
             service.ports.push(port);
         }
-    }
-    Ok(())
-}
-
-fn mounts(service: &mut Service, value: &Value, place: &Place) -> anyhow::Result<()> {
-    for item in value.as_sequence().context("expected a list")? {
-        let found = match item {
-            Value::Mapping(_) => long_mount(item)?,
-            other => {
-                let written = text(other)?;
-                mount(&written).with_context(|| format!("cannot read the volume {written:?}"))?
-            }
-        };
-        add_path(service, found, place);
-    }
-    Ok(())
-}
-
-fn long_mount(item: &Value) -> anyhow::Result<Mount> {
-    let of = |name: &str| item.get(name).map(text).transpose();
-    let target = of("target")?.context("a volume has no target")?;
-    let source = match (of("type")?.as_deref(), of("source")?) {
-        (Some("bind"), Some(path)) => MountSource::Host(path),
-        (Some("tmpfs"), _) => MountSource::Memory(None),
-        (_, Some(name)) => MountSource::Named(name),
-        (_, None) => MountSource::Anonymous,
-    };
-    Ok(Mount { source, target, read_only: item.get("read_only").and_then(Value::as_bool).unwrap_or_default() })
-}
-
-/// A file that is only read becomes a ConfigMap, another path one of the host.
-fn add_path(service: &mut Service, mut found: Mount, place: &Place) {
-    if let MountSource::Host(path) = &found.source
-        && !path.starts_with(['/', '~'])
-    {
-        let path = place.path(path);
-        match small_text(&path).filter(|_| found.read_only) {
-            Some(content) => found.source = config_map(service, &path, content),
-            None => {
-                service.note(format!("path {} is on this machine: copy it to the host, or use a volume", path.display()));
-                found.source = MountSource::Host(path.display().to_string());
-            }
-        }
-    }
-    add_mount(service, found);
-}
-
-fn config_map(service: &Service, path: &Path, content: String) -> MountSource {
-    let key: String = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let name = object_name(&format!("{}-{key}", service.name));
-    MountSource::File { name, key: key_name(&key), content: Some(content), is_secret: false }
-}
-
-/// The content of a file that fits into an object.
-fn small_text(path: &Path) -> Option<String> {
-    let metadata = fs::metadata(path).ok()?;
-    let is_small = metadata.is_file() && metadata.len() < MAX_BYTES / 2;
-    if is_small { read_text(path).ok() } else { None }
-}
-
-fn key_name(text: &str) -> String {
-    let is_allowed = |character: &char| character.is_ascii_alphanumeric() || "-_.".contains(*character);
-    let key: String = text.chars().map(|character| if is_allowed(&character) { character } else { '-' }).collect();
-    if key.is_empty() { "file".to_owned() } else { key }
-}
-
-/// `secrets` and `configs` of a service, which the document defines.
-fn files(service: &mut Service, key: &str, value: &Value, document: &Value, place: &Place) -> anyhow::Result<()> {
-    let is_secret = key == "secrets";
-    for item in value.as_sequence().context("expected a list")? {
-        let (source, target) = match item {
-            Value::Mapping(_) => {
-                (item.get("source").map(text).transpose()?.context("it has no source")?, item.get("target").map(text).transpose()?)
-            }
-            other => (text(other)?, None),
-        };
-        let target = match target {
-            Some(target) if target.starts_with('/') => target,
-            Some(target) => format!("{}/{target}", if is_secret { "/run/secrets" } else { "" }),
-            None => format!("{}/{source}", if is_secret { "/run/secrets" } else { "" }),
-        };
-        let definition = document.get(key).and_then(|all| all.get(source.as_str()));
-        let of = |field: &str| definition.and_then(|definition| definition.get(field)).and_then(Value::as_str);
-        let content = match (of("file"), of("content")) {
-            (Some(file), _) => small_text(&place.path(file)),
-            (None, content) => content.map(str::to_owned),
-        };
-        if content.is_none() {
-            service.note(format!("{key}.{source} has no file that can be read: write the object {}", object_name(&source)));
-        } else if is_secret {
-            service.note(format!("secret {source} is in the manifest as plain text: encrypt it before it is committed"));
-        }
-        let source = MountSource::File { name: object_name(&source), key: key_name(&source), content, is_secret };
-        service.mounts.push(Mount { source, target, read_only: true });
     }
     Ok(())
 }
@@ -314,17 +296,45 @@ fn health(value: &Value) -> anyhow::Result<Health> {
         Some(other) => shell(&text(other)?),
     };
     let retries = of("retries")?.map(|text| text.parse()).transpose().context("retries is no number")?;
-    Ok(Health { command, period: time("interval")?, timeout: time("timeout")?, delay: time("start_period")?, retries })
+    Ok(Health {
+        command,
+        period: time("interval")?,
+        timeout: time("timeout")?,
+        delay: time("start_period")?,
+        retries,
+        restarts: false,
+    })
 }
 
 fn deploy(service: &mut Service, value: &Value) -> anyhow::Result<()> {
-    let limits = value.get("resources").and_then(|resources| resources.get("limits"));
-    let limit = |name: &str| limits.and_then(|limits| limits.get(name)).map(text).transpose();
-    if let Some(amount) = limit("memory")? {
-        service.run.memory = Some(memory(&amount).context("resources.limits.memory is no amount")?);
+    let of = |kind: &str, name: &str| {
+        let amount = value.get("resources").and_then(|resources| resources.get(kind)).and_then(|amounts| amounts.get(name));
+        amount.map(text).transpose()
+    };
+    let memory_of = |kind: &str| {
+        of(kind, "memory")?
+            .map(|amount| memory(&amount).with_context(|| format!("resources.{kind}.memory is no amount")))
+            .transpose()
+    };
+    let cpu_of = |kind: &str| {
+        of(kind, "cpus")?.map(|number| cpu(&number).with_context(|| format!("resources.{kind}.cpus is no number"))).transpose()
+    };
+    let run = &mut service.run;
+    run.memory = memory_of("limits")?.or(run.memory.take());
+    run.cpu = cpu_of("limits")?.or(run.cpu.take());
+    run.memory_request = memory_of("reservations")?.or(run.memory_request.take());
+    run.cpu_request = cpu_of("reservations")?.or(run.cpu_request.take());
+    match value.get("restart_policy").and_then(|policy| policy.get("condition")).and_then(Value::as_str) {
+        Some("none") => run.restart = Restart::Never,
+        Some("on-failure") => run.restart = Restart::OnFailure,
+        _ => {}
     }
-    if let Some(number) = limit("cpus")? {
-        service.run.cpu = Some(cpu(&number).context("resources.limits.cpus is no number")?);
+    let reserved = value.get("resources").and_then(|resources| resources.get("reservations"));
+    if reserved.is_some_and(|reserved| reserved.get("devices").is_some()) {
+        service.note("reserved devices: name the device of a CDI specification in an annotation cdi.k8s.io/NAME");
+    }
+    if of("limits", "pids")?.is_some() {
+        service.note("resources.limits.pids is not carried over: podPidsLimit of the configuration is for each pod");
     }
     if let Some(replicas) = value.get("replicas") {
         service.run.replicas = Some(text(replicas)?.parse().context("replicas is no number")?);
@@ -361,11 +371,22 @@ fn extra_hosts(service: &mut Service, value: &Value) -> anyhow::Result<()> {
 }
 
 /// Containers start in any order and restart until what they need is there; only conditions are lost.
-fn depends_on(service: &mut Service, value: &Value) {
+fn depends_on(service: &mut Service, value: &Value, document: &Value) {
     for (name, condition) in value.as_mapping().into_iter().flatten() {
-        let condition = condition.get("condition").and_then(Value::as_str).unwrap_or("service_started");
-        if let (Some(name), false) = (name.as_str(), condition == "service_started") {
-            service.note(format!("depends_on {name} with {condition}: it starts at once, and has to wait for {name} by itself"));
+        let Some(name) = name.as_str() else { continue };
+        let of = |field: &str| document.get("services").and_then(|services| services.get(name)).and_then(|other| other.get(field));
+        match condition.get("condition").and_then(Value::as_str).unwrap_or("service_started") {
+            "service_started" => {}
+            // A name without ready pods is not found.
+            "service_healthy" if of("healthcheck").is_some() => service.note(format!(
+                "depends_on {name} with service_healthy: it starts at once, does not find the name {name} until {name} is healthy, and has to try again or end"
+            )),
+            "service_completed_successfully" => service.note(format!(
+                "depends_on {name} with service_completed_successfully: it starts at once; an init container instead of {name} would run before it"
+            )),
+            condition => {
+                service.note(format!("depends_on {name} with {condition}: it starts at once, and has to wait for {name} by itself"));
+            }
         }
     }
 }

@@ -5,7 +5,11 @@
 
 mod compose;
 mod compose_fields;
+mod compose_files;
+mod compose_merge;
+mod devices;
 mod docker_run;
+mod env_file;
 mod manifests;
 mod model;
 mod quadlet;
@@ -20,7 +24,6 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use text::{MAX_BYTES, read_text};
 
 /// Arguments.
 #[derive(Debug, Args)]
@@ -41,15 +44,16 @@ enum From {
 
 #[derive(Debug, Args)]
 struct ComposeArgs {
-    /// The compose file
-    file: PathBuf,
+    /// The compose file, and files that override it
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
 }
 
 #[derive(Debug, Args)]
 struct QuadletArgs {
-    /// Directory with .container and .volume files
+    /// Directory with .container, .pod and .volume files
     directory: PathBuf,
     #[command(flatten)]
     output: OutputArgs,
@@ -75,9 +79,9 @@ struct OutputArgs {
 
 pub(super) fn run(args: &ImportArgs, _context: &Context) -> anyhow::Result<ExitCode> {
     let (project, output) = match &args.from {
-        From::Compose(args) => (compose::read(&args.file)?, &args.output),
+        From::Compose(args) => (compose::read(&args.files)?, &args.output),
         From::Quadlet(args) => (quadlet::read(&args.directory)?, &args.output),
-        From::Run(args) => (docker_run::parse(&args.command)?, &args.output),
+        From::Run(args) => (docker_run::parse(&args.command, &std::env::current_dir()?)?, &args.output),
     };
     write(&project, output)?;
     let mut err = io::stderr().lock();
@@ -93,7 +97,7 @@ pub(super) fn run(args: &ImportArgs, _context: &Context) -> anyhow::Result<ExitC
 }
 
 fn write(project: &Project, output: &OutputArgs) -> anyhow::Result<()> {
-    let files = manifests::files(project, output.namespace.as_deref())?;
+    let files = manifests::files(project, output.namespace.as_deref());
     let Some(directory) = &output.output else {
         let texts: Vec<String> = files.into_iter().map(|(_, text)| text).collect();
         return Ok(io::stdout().lock().write_all(texts.join("---\n").as_bytes())?);

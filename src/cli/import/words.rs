@@ -1,6 +1,7 @@
 //! Small notations that compose files, units and commands share. **Pure**.
 
-use super::model::{Mount, MountSource, Port};
+use super::model::{Mount, MountSource, Port, Protocol};
+use podstead_pod::signal::{signal_name, signal_number};
 
 /// Splits a command line at spaces, with the quotes and backslashes of a POSIX shell and nothing else of it. `None` for an open quote.
 pub(super) fn split(text: &str) -> Option<Vec<String>> {
@@ -48,11 +49,7 @@ pub(super) fn split(text: &str) -> Option<Vec<String>> {
 /// Reads `8080:80`, `127.0.0.1:8080:80/udp`, `80` and ranges. `None` if it is no port.
 pub(super) fn ports(text: &str) -> Option<Vec<Port>> {
     let (text, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
-    let udp = match protocol {
-        "tcp" => false,
-        "udp" => true,
-        _ => return None,
-    };
+    let protocol = protocol_of(protocol)?;
     let (rest, container) = text.rsplit_once(':').map_or((None, text), |(rest, container)| (Some(rest), container));
     let (host_ip, host) = match rest {
         None => (None, None),
@@ -72,9 +69,19 @@ pub(super) fn ports(text: &str) -> Option<Vec<Port>> {
     }
     let port = |(index, container): (usize, u16)| {
         let host = hosts.as_ref().and_then(|hosts| hosts.get(index).copied());
-        Port { host_ip: host_ip.clone().filter(|ip| ip != "0.0.0.0"), host, container, udp }
+        Port { host_ip: host_ip.clone().filter(|ip| ip != "0.0.0.0"), host, container, protocol }
     };
     Some(containers.into_iter().enumerate().map(port).collect())
+}
+
+/// Reads the protocol of a port.
+pub(super) fn protocol_of(text: &str) -> Option<Protocol> {
+    Some(match text.to_lowercase().as_str() {
+        "tcp" => Protocol::Tcp,
+        "udp" => Protocol::Udp,
+        "sctp" => Protocol::Sctp,
+        _ => return None,
+    })
 }
 
 fn range(text: &str) -> Option<Vec<u16>> {
@@ -97,10 +104,33 @@ pub(super) fn mount(text: &str) -> Option<Mount> {
     }
     let source = match source {
         None => MountSource::Anonymous,
-        Some(path) if path.starts_with(['/', '.', '~', '%']) => MountSource::Host(path.to_owned()),
+        Some(path) if path.starts_with(['/', '.', '~', '%', '$', '`']) => MountSource::Host(path.to_owned()),
         Some(name) => MountSource::Named(name.strip_suffix(".volume").unwrap_or(name).to_owned()),
     };
-    Some(Mount { source, target: target.to_owned(), read_only: options.split(',').any(|option| option == "ro") })
+    let has = |names: &[&str]| options.split(',').any(|option| names.contains(&option));
+    Some(Mount { source, target: target.to_owned(), read_only: has(&["ro"]), propagation: propagation(options) })
+}
+
+/// The policy of Kubernetes for an option such as `rslave`.
+pub(super) fn propagation(options: &str) -> Option<&'static str> {
+    options.split(',').find_map(|option| match option {
+        "rslave" | "slave" => Some("HostToContainer"),
+        "rshared" | "shared" => Some("Bidirectional"),
+        _ => None,
+    })
+}
+
+/// Reads `/run` or `/run:rw,size=64m`. Other options, such as modes, are the defaults of volumes in memory.
+pub(super) fn tmpfs(text: &str) -> Option<Mount> {
+    let (target, options) = text.split_once(':').unwrap_or((text, ""));
+    let size = options.split(',').find_map(|option| option.strip_prefix("size="));
+    let size = match size {
+        Some(size) => Some(memory(size)?),
+        None => None,
+    };
+    let is_read_only = options.split(',').any(|option| option == "ro");
+    let mount = Mount::new(MountSource::Memory(size), target);
+    target.starts_with('/').then_some(Mount { read_only: is_read_only, ..mount })
 }
 
 /// Reads `512m`, `1.5g`, `1024` as a quantity of memory.
@@ -127,6 +157,12 @@ pub(super) fn memory(text: &str) -> Option<String> {
 pub(super) fn cpu(text: &str) -> Option<String> {
     let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0)?;
     Some(format!("{:.0}m", number * 1000.0))
+}
+
+/// Shares of processors as a request: 1024 are one processor.
+pub(super) fn shares(text: &str) -> Option<String> {
+    let shares = text.trim().parse::<u64>().ok().filter(|shares| (2..=262_144).contains(shares))?;
+    Some(format!("{}m", (shares * 1000).div_ceil(1024)))
 }
 
 /// Reads `1m30s`, `10s`, `90` as seconds, rounded up.
@@ -159,6 +195,18 @@ pub(super) fn object_name(text: &str) -> String {
     if name.is_empty() { "app".to_owned() } else { name.trim_end_matches('-').to_owned() }
 }
 
+/// A key of a ConfigMap or Secret.
+pub(super) fn key_name(text: &str) -> String {
+    let is_allowed = |character: &char| character.is_ascii_alphanumeric() || "-_.".contains(*character);
+    let key: String = text.chars().map(|character| if is_allowed(&character) { character } else { '-' }).collect();
+    if key.is_empty() { "file".to_owned() } else { key }
+}
+
+/// A signal with its full name, such as `SIGQUIT`, from `SIGQUIT`, `quit` or `3`.
+pub(super) fn signal(text: &str) -> Option<String> {
+    signal_name(signal_number(text.trim())?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,11 +221,17 @@ mod tests {
 
     #[test]
     fn ports_are_read_in_all_notations() {
-        let port = |host_ip: Option<&str>, host, container, udp| Port { host_ip: host_ip.map(str::to_owned), host, container, udp };
-        assert_eq!(ports("80"), Some(vec![port(None, None, 80, false)]));
-        assert_eq!(ports("127.0.0.1:53:5353/udp"), Some(vec![port(Some("127.0.0.1"), Some(53), 5353, true)]));
+        let port = |host_ip: Option<&str>, host, container, protocol| Port {
+            host_ip: host_ip.map(str::to_owned),
+            host,
+            container,
+            protocol,
+        };
+        assert_eq!(ports("80"), Some(vec![port(None, None, 80, Protocol::Tcp)]));
+        assert_eq!(ports("127.0.0.1:53:5353/udp"), Some(vec![port(Some("127.0.0.1"), Some(53), 5353, Protocol::Udp)]));
+        assert_eq!(ports("[::1]:8080:80/SCTP"), Some(vec![port(Some("::1"), Some(8080), 80, Protocol::Sctp)]));
         assert_eq!(ports("8000-8001:80-81").unwrap().len(), 2);
-        for text in ["", "0", "a:80", "80:81-82", "1-60000", "80/sctp"] {
+        for text in ["", "0", "a:80", "80:81-82", "1-60000", "80/tls"] {
             assert_eq!(ports(text), None, "{text}");
         }
     }
@@ -192,5 +246,29 @@ mod tests {
         assert_eq!((cpu("0.5"), cpu("nan")), (Some("500m".into()), None));
         assert_eq!((seconds("1m30s"), seconds("500ms"), seconds("10"), seconds("x")), (Some(90), Some(1), Some(10), None));
         assert_eq!(object_name("My_App."), "my-app");
+    }
+
+    #[test]
+    fn mounts_keep_size_and_propagation() {
+        let mount = |text: &str| mount(text).unwrap();
+        assert_eq!(
+            mount("/:/host:ro,rslave"),
+            Mount { read_only: true, propagation: Some("HostToContainer"), ..Mount::new(MountSource::Host("/".into()), "/host") }
+        );
+        assert_eq!(mount("$PWD/a:/a").source, MountSource::Host("$PWD/a".into()));
+        assert_eq!(tmpfs("/run:rw,size=10m,mode=1777"), Some(Mount::new(MountSource::Memory(Some("10Mi".into())), "/run")));
+        assert_eq!(
+            (tmpfs("/run").map(|mount| mount.source), tmpfs("run"), tmpfs("/a:size=x")),
+            (Some(MountSource::Memory(None)), None, None)
+        );
+    }
+
+    #[test]
+    fn signals_have_full_names() {
+        assert_eq!(
+            (signal("SIGQUIT"), signal("int"), signal("9")),
+            (Some("SIGQUIT".into()), Some("SIGINT".into()), Some("SIGKILL".into()))
+        );
+        assert_eq!((signal("SIGRTMIN+3"), signal("x"), signal("0")), (Some("SIGRTMIN+3".into()), None, None));
     }
 }
