@@ -1,10 +1,14 @@
 //! Failures between this host and another one, as messages for operators. **Pure**.
 
 use super::{ForbiddenAddress, MAX_HEADERS};
+use rustls::CertificateError;
 use std::error::Error;
 
 /// Message of [`Failure::Tls`] for a host without TLS; callers that know how to configure plain http may add that.
 pub const NO_TLS: &str = "the server does not use TLS";
+
+/// Names of a certificate that a message lists.
+const MAX_NAMES: usize = 4;
 
 /// Reason why there is no complete response. Callers name the other host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,23 +84,68 @@ fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> 
 }
 
 fn explain_tls(error: &rustls::Error) -> String {
-    use rustls::{AlertDescription, CertificateError, Error};
+    use rustls::{AlertDescription, Error};
     match error {
-        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "its certificate is signed by an unknown authority (install ca-certificates, or set caFile)".into()
-        }
-        Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            "its certificate has expired, or this host's clock is wrong".into()
-        }
-        Error::InvalidCertificate(CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }) => {
-            "its certificate is not valid yet (check this host's clock)".into()
-        }
-        Error::InvalidCertificate(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }) => {
-            "its certificate is for another name".into()
-        }
+        Error::InvalidCertificate(reason) => explain_certificate(reason),
         Error::InvalidMessage(_) => NO_TLS.into(),
         Error::AlertReceived(AlertDescription::CertificateRequired) => "the server requires a client certificate".into(),
+        Error::AlertReceived(AlertDescription::ProtocolVersion) | Error::PeerIncompatible(_) => {
+            format!("the server has no version and ciphers of TLS 1.2 or 1.3 in common with this host ({error})")
+        }
         other => other.to_string(),
+    }
+}
+
+fn explain_certificate(error: &CertificateError) -> String {
+    match error {
+        CertificateError::UnknownIssuer => {
+            "its certificate is signed by an unknown authority (install ca-certificates, or set caFile)".into()
+        }
+        CertificateError::BadSignature => {
+            "its certificate is signed by another key than that of the known authority with this name (renew caFile)".into()
+        }
+        CertificateError::Expired => "its certificate has expired, or this host's clock is wrong".into(),
+        CertificateError::ExpiredContext { time, not_after } => {
+            let days = time.as_secs().saturating_sub(not_after.as_secs()) / 86_400;
+            format!("its certificate has expired {}, or this host's clock is wrong", days_ago(days))
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate is not valid yet (check this host's clock)".into()
+        }
+        CertificateError::NotValidForName => "its certificate is for another name".into(),
+        CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => {
+            "its certificate has no subjectAltName, and is for no name (make one with the name of the server)".into()
+        }
+        CertificateError::NotValidForNameContext { presented, .. } => {
+            let more = if presented.len() > MAX_NAMES { " and others" } else { "" };
+            let names: Vec<&str> = presented.iter().take(MAX_NAMES).map(|name| name_of(name)).collect();
+            format!("its certificate is for another name: {}{more}", names.join(", "))
+        }
+        CertificateError::Other(other) => match other.to_string() {
+            reason if reason.contains("CaUsedAsEndEntity") => {
+                "its certificate is its own authority (CA:TRUE), as openssl req -x509 makes it: make an \
+                authority, sign a certificate of the server with it, and name the authority as caFile"
+                    .into()
+            }
+            reason if reason.contains("UnsupportedCertVersion") => {
+                "its certificate has version 1 of X.509: make one of version 3, with a subjectAltName".into()
+            }
+            reason => format!("its certificate cannot be used: {reason}"),
+        },
+        other => format!("its certificate cannot be used: {other}"),
+    }
+}
+
+/// `DnsName("a.lan")` as `a.lan`.
+fn name_of(presented: &str) -> &str {
+    presented.split('"').nth(1).unwrap_or(presented)
+}
+
+fn days_ago(days: u64) -> String {
+    match days {
+        0 => "today".into(),
+        1 => "a day ago".into(),
+        days => format!("{days} days ago"),
     }
 }
 
@@ -115,6 +164,27 @@ mod tests {
         ];
         for failure in all {
             assert!(failure.with_host("git.lan").contains("git.lan"), "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn unusable_certificates_are_explained() {
+        use rustls::pki_types::{ServerName, UnixTime};
+        let at = |days: u64| UnixTime::since_unix_epoch(std::time::Duration::from_secs(days * 86_400));
+        let expected = ServerName::try_from("registry.lan").unwrap();
+        let for_names = |presented: &[&str]| CertificateError::NotValidForNameContext {
+            expected: expected.clone(),
+            presented: presented.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        for (error, words) in [
+            (CertificateError::ExpiredContext { time: at(30), not_after: at(20) }, "expired 10 days ago"),
+            (for_names(&["DnsName(\"a.lan\")"]), "for another name: a.lan"),
+            (for_names(&[]), "no subjectAltName"),
+            (for_names(&["DnsName(\"a.lan\")"; 9]), "and others"),
+            (CertificateError::BadSignature, "renew caFile"),
+        ] {
+            let explained = explain_tls(&rustls::Error::InvalidCertificate(error));
+            assert!(explained.contains(words), "{explained}");
         }
     }
 
