@@ -89,6 +89,7 @@ async fn directory(args: &RunArgs, client: &Client) -> anyhow::Result<PathBuf> {
 fn one_off(text: &str, suffix: &str) -> anyhow::Result<(String, String)> {
     let mut documents = serde_yaml::Deserializer::from_str(text).map(<Value as serde::Deserialize>::deserialize);
     let mut pod = documents.next().context("the manifest is empty")?.context("the manifest is not valid YAML")?;
+    pod.apply_merge().context("the manifest has a wrong merge key")?;
     if documents.next().is_some() || pod.get("kind").and_then(Value::as_str) != Some("Pod") {
         bail!("expected one object of kind Pod; podstead job run starts a CronJob");
     }
@@ -104,7 +105,7 @@ fn one_off(text: &str, suffix: &str) -> anyhow::Result<(String, String)> {
         Some("Never" | "OnFailure") => {}
         Some(other) => bail!("spec.restartPolicy: is {other}, so the pod would never end; set Never or OnFailure"),
     }
-    Ok((name, serde_yaml::to_string(&pod)?))
+    Ok((name, podstead_manifest::to_manifest(&serde_json::to_value(&pod).context("the manifest has no form in JSON")?)))
 }
 
 /// A manifest in a source, which goes with this value.
@@ -209,6 +210,9 @@ mod tests {
         let (name, text) = one_off("kind: Pod\nmetadata: {name: fsck, uid: x}\nspec: {containers: []}\n", "0001").unwrap();
         assert_eq!(name, "fsck-run-0001");
         assert!(text.contains("name: fsck-run-0001") && text.contains("restartPolicy: Never") && !text.contains("uid"), "{text}");
+        let (_, text) =
+            one_off("kind: Pod\nmetadata: {name: a}\nspec: {x: &x {args: ['yes']}, containers: [{<<: *x}]}\n", "1").unwrap();
+        assert!(text.contains("- args:\n    - \"yes\"\n"), "{text}");
         for wrong in [
             "",
             "kind: Job\nmetadata: {name: a}\n",

@@ -237,6 +237,10 @@ fn reader_that_goes_away_is_no_failure() {
         child.try_wait().unwrap()
     });
     assert!(status.success(), "{status}");
+    let mut completion = host.command(&["completion", "bash"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(completion.stdout.take());
+    let output = completion.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
 }
 
 #[test]

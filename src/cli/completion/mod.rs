@@ -54,8 +54,10 @@ pub(super) fn run(args: &CompletionArgs, command: &mut Command) -> anyhow::Resul
         Shell::Zsh => (clap_complete::Shell::Zsh, ZSH_NAMES),
         Shell::Fish => (clap_complete::Shell::Fish, FISH_NAMES),
     };
-    let mut out = io::stdout().lock();
-    clap_complete::generate(generator, command, "podstead", &mut out);
-    out.write_all(names.as_bytes())?;
+    // The generator panics if it cannot write, as into a pipe that is closed.
+    let mut script = Vec::new();
+    clap_complete::generate(generator, command, "podstead", &mut script);
+    script.extend_from_slice(names.as_bytes());
+    io::stdout().lock().write_all(&script)?;
     Ok(ExitCode::SUCCESS)
 }

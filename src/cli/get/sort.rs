@@ -1,5 +1,6 @@
 //! `--sort-by`: the order of what is listed. **Pure**.
 
+use anyhow::bail;
 use clap::Args;
 use podstead_jsonpath::Columns;
 use serde_json::Value;
@@ -7,7 +8,13 @@ use std::cmp::Ordering;
 
 /// A field to sort by, as its one column.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct SortKey(Columns);
+pub(super) struct SortKey(Box<Key>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Key {
+    written: String,
+    column: Columns,
+}
 
 /// `--sort-by`.
 #[derive(Clone, Debug, Default, Args)]
@@ -19,7 +26,9 @@ pub(super) struct SortArgs {
 
 /// Reads `.metadata.name`, also without the dot or in braces.
 fn parse_key(text: &str) -> Result<SortKey, String> {
-    Columns::parse(&format!("KEY:{text}")).map(SortKey).map_err(|error| error.to_string())
+    Columns::parse(&format!("KEY:{text}"))
+        .map(|column| SortKey(Box::new(Key { written: text.to_owned(), column })))
+        .map_err(|error| error.to_string())
 }
 
 impl SortArgs {
@@ -30,11 +39,15 @@ impl SortArgs {
 
     /// Puts items in order, by the field of their objects. Those with equal fields stay as they were.
     pub(super) fn sort<T>(&self, items: &mut Vec<T>, object: impl Fn(&T) -> &Value) -> anyhow::Result<()> {
-        let Some(SortKey(columns)) = &self.sort_by else { return Ok(()) };
+        let Some(SortKey(key)) = &self.sort_by else { return Ok(()) };
+        let Key { written, column } = &**key;
         let mut keyed = Vec::with_capacity(items.len());
         for item in items.drain(..) {
-            let key = columns.row(object(&item))?.concat();
+            let key = column.row(object(&item))?.concat();
             keyed.push((key, item));
+        }
+        if !keyed.is_empty() && keyed.iter().all(|(key, _)| key == "<none>") {
+            bail!("no object of the list has the field {written} of --sort-by");
         }
         keyed.sort_by(|(one, _), (other, _)| compare(one, other));
         items.extend(keyed.into_iter().map(|(_, item)| item));
@@ -103,5 +116,9 @@ mod tests {
         let times = objects(&[json!("2026-10-01T00:00:00Z"), json!("2026-09-30T23:59:59.5Z")]);
         assert_eq!(sorted(".a", &times)[0], "2026-09-30T23:59:59.5Z");
         assert!(parse_key("{.a").is_err());
+        let absent = SortArgs { sort_by: Some(parse_key(".b.c").unwrap()) };
+        let error = absent.sort(&mut objects(&[json!(1)]), |item| item).unwrap_err().to_string();
+        assert!(error.contains(".b.c"), "{error}");
+        absent.sort(&mut Vec::<Value>::new(), |item| item).unwrap();
     }
 }

@@ -94,7 +94,8 @@ const FILES: &[&str] = &[
 
 pub(super) fn run(args: &SupportBundleArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let now = Timestamp::now();
-    let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let of_kernel = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let node = context.load_config().map_or_else(|_| of_kernel(), |config| config.node_name.to_string());
     let name = format!("podstead-{node}-{}", now.strftime("%Y%m%dT%H%M%SZ"));
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.tar.gz")));
     // An existing file may belong to another user, or be readable by others.

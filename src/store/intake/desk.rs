@@ -220,6 +220,7 @@ impl Desk {
             pods: self.pods,
             error: self.standing_text().or_else(|| {
                 let Hold { kind: _, since, command } = self.hold.as_ref()?;
+                let since = since.strftime("%Y-%m-%dT%H:%M:%SZ");
                 Some(format!("held since {since} by {command:?}; run podstead resume to accept new revisions"))
             }),
             refused: refused(&self.problems).len(),
