@@ -4,6 +4,7 @@
 //! ([`record`]), packet rules of the builtin network, names of the resolver, [`ServiceView`] of the API. A turn makes everything of the present
 //! state; it decides with [`plan`] and acts in the order of S6 and S17: record, remove names, change rules, add names.
 
+mod addresses;
 mod backends;
 mod hold;
 mod plan;
@@ -13,13 +14,14 @@ mod variables;
 pub(super) use backends::PublishedBackends;
 pub(super) use variables::Variables;
 
+use addresses::Addresses;
 use backends::Pods;
 use hold::Hold;
 use plan::{Plan, Refused};
 use podstead_api::services::ServiceView;
 use podstead_dns::{Records, ServiceNames};
 use podstead_mux::ObjectView;
-use podstead_network::{BuiltinNetwork, ServeError, ServiceRanges, host_ips, reachable_ips};
+use podstead_network::{BuiltinNetwork, ServeError, ServiceRanges};
 use podstead_pod::host_ports::HostPort;
 use podstead_pod::objects::Objects;
 use podstead_service::allocate::{Grants, HostSocket, Pool};
@@ -99,6 +101,7 @@ pub(super) struct Steward {
     names: Arc<Vec<ServiceNames>>,
     /// Problems that were recorded as events.
     told: BTreeSet<(ObjectName, String)>,
+    addresses: Addresses,
 }
 
 impl Steward {
@@ -116,6 +119,7 @@ impl Steward {
             hold: Hold::default(),
             names: Arc::default(),
             told: BTreeSet::new(),
+            addresses: Addresses::default(),
         }
     }
 
@@ -141,7 +145,14 @@ impl Steward {
                 // This is the last part that reads them. A burst of objects needs several times the memory that they have afterwards.
                 drop(tokio::task::spawn_blocking(heap::return_unused));
             }
-            let retry = async { if is_settled { std::future::pending().await } else { tokio::time::sleep(RETRY).await } };
+            let retry = (!is_settled).then(|| tokio::time::Instant::now() + RETRY);
+            let retry = [retry, self.addresses.look_again()].into_iter().flatten().min();
+            let retry = async {
+                match retry {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
             // All arms can be cancelled: the state is read anew in any case.
             let changed = tokio::select! {
                 changed = self.objects.changed() => changed.map(|()| true),
@@ -166,7 +177,11 @@ impl Steward {
             self.hold.begin(if left == ranges { frontends } else { Frontends::default() });
             self.frontends = self.hold.frontends();
         }
-        let host = reachable_ips().unwrap_or_default().into_iter().collect();
+        match services.is_empty() {
+            true => self.addresses = Addresses::default(),
+            false => self.addresses.renew(tokio::time::Instant::now()),
+        }
+        let host = self.addresses.reachable.clone();
         let mut pool =
             Pool { ipv4: ranges.ipv4, ipv6: ranges.ipv6, node_ports: self.links.node_ports, host, taken: BTreeMap::new() };
         let mut plan = Plan::new(&services, objects, pods, &self.recorded, &pool);
@@ -200,8 +215,7 @@ impl Steward {
         self.set_names(Arc::clone(&plan.names));
         self.forget(objects, &plan.grants).map_err(TurnError::Record)?;
         self.tell(&plan.refused, &excess);
-        let host = host_ips().unwrap_or_default();
-        self.links.view.replace(plan.shown(&self.links.node, &host));
+        self.links.view.replace(plan.shown(&self.links.node, &self.addresses.primary));
         Ok(!self.hold.lasts() && !plan.refused.iter().any(|refused| refused.is_retried))
     }
 
