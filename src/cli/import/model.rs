@@ -13,7 +13,9 @@ pub(super) struct Project {
     pub(super) notes: Vec<String>,
 }
 
-/// One container. One type because each reader fills all of it, field by field.
+/// One container.
+///
+/// One type because each reader fills all of it, field by field.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Service {
     /// Its name, by which others reach it.
@@ -50,7 +52,9 @@ pub(super) struct Service {
     pub(super) notes: Vec<String>,
 }
 
-/// Settings of a container. One type because each field is an option of a command of its own.
+/// Settings of a container.
+///
+/// One type because each field is an option of a command of its own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Run {
     /// Reaction to its end.
@@ -108,7 +112,9 @@ pub(super) enum Restart {
     Never,
 }
 
-/// Rights of a container. One type because each field is an option of a command of its own.
+/// Rights of a container.
+///
+/// One type because each field is an option of a command of its own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rights {
     /// User id.
