@@ -1,7 +1,8 @@
 //! The TLS port for kubectl: on 127.0.0.1 and ::1, for clients with a token.
 //!
 //! A connection is greeted first: a few at one time, which have seconds for handshake and first request. With a valid token it is one of the established
-//! ones, so that clients without a token cannot keep those with one away.
+//! ones, so that clients without a token cannot keep those with one away. Where more are waiting, the oldest guest has to go before its time is up:
+//! a crowd that only holds connections delays others for a moment, not for minutes.
 
 use super::Backend;
 use super::access::{Caller, check_origin};
@@ -16,17 +17,21 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, header};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use podstead_sys_async::tcp_listener;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 /// Connections that have shown no valid token yet.
 const MAX_GREETINGS: usize = 16;
+/// Time that a guest has in any case; handshake and request of a client on this host take milliseconds.
+const WELCOME: Duration = Duration::from_millis(100);
 /// Connections with a valid token. Each watch, log or exec holds one.
 const MAX_CONNECTIONS: usize = 64;
 /// Longest time for a handshake, and for the head of a request; also how long an idle connection is kept.
@@ -45,6 +50,7 @@ pub async fn serve_tls(port: u16, backend: Backend) -> Infallible {
         backend,
         acceptor,
         greetings: Arc::new(Semaphore::new(MAX_GREETINGS)),
+        guests: Mutex::default(),
         connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
         number: port,
     });
@@ -61,8 +67,17 @@ struct Port {
     backend: Backend,
     acceptor: TlsAcceptor,
     greetings: Arc<Semaphore>,
+    /// Connections that were let in as greetings, the oldest first. Some are over or established by now.
+    guests: Mutex<VecDeque<Guest>>,
     connections: Arc<Semaphore>,
     number: u16,
+}
+
+/// A connection that had no valid token when it came.
+struct Guest {
+    since: Instant,
+    seat: Weak<Mutex<Seat>>,
+    leave: Arc<Notify>,
 }
 
 /// Permit of a connection.
@@ -71,6 +86,8 @@ enum Seat {
     Greeting(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit),
     /// A valid token was seen.
     Established(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit),
+    /// No valid token was seen in time; the connection ends.
+    Dismissed,
 }
 
 impl Port {
@@ -89,11 +106,18 @@ impl Port {
     }
 
     async fn accept(self: &Arc<Self>, listener: &TcpListener, connections: &mut JoinSet<()>) {
-        let Ok(greeting) = Arc::clone(&self.greetings).acquire_owned().await else { return std::future::pending().await };
         match listener.accept().await {
             Ok((stream, _)) => {
+                let seat = Arc::new(Mutex::new(Seat::Greeting(self.greeting().await)));
+                let leave = Arc::new(Notify::new());
+                self.guests().push_back(Guest { since: Instant::now(), seat: Arc::downgrade(&seat), leave: Arc::clone(&leave) });
                 let port = Arc::clone(self);
-                connections.spawn(async move { port.connection(stream, Seat::Greeting(greeting)).await });
+                connections.spawn(async move {
+                    tokio::select! {
+                        () = leave.notified() => tracing::debug!("a connection to the API without a token gave way to a newer one"),
+                        () = port.connection(stream, seat) => {}
+                    }
+                });
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a TLS connection to the API");
@@ -102,7 +126,33 @@ impl Port {
         }
     }
 
-    async fn connection(self: Arc<Self>, stream: TcpStream, seat: Seat) {
+    fn guests(&self) -> MutexGuard<'_, VecDeque<Guest>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A free permit for a greeting, or that of the oldest guest once that had its time.
+    async fn greeting(&self) -> OwnedSemaphorePermit {
+        loop {
+            let since = {
+                let mut guests = self.guests();
+                guests.retain(Guest::is_waiting);
+                guests.front().map_or_else(Instant::now, |guest| guest.since)
+            };
+            let free = Arc::clone(&self.greetings).acquire_owned();
+            // Both may be given up at any time: a waiting acquire holds nothing.
+            tokio::select! {
+                biased;
+                Ok(permit) = free => return permit,
+                () = tokio::time::sleep_until(since + WELCOME) => {
+                    if let Some(guest) = self.guests().pop_front() {
+                        guest.dismiss();
+                    }
+                }
+            }
+        }
+    }
+
+    async fn connection(self: Arc<Self>, stream: TcpStream, seat: Arc<Mutex<Seat>>) {
         // Small answers would wait for the acknowledgement of others.
         stream.set_nodelay(true).ok();
         let stream = match tokio::time::timeout(GREETING, self.acceptor.accept(stream)).await {
@@ -110,7 +160,6 @@ impl Port {
             Ok(Err(error)) => return tracing::debug!(%error, "a TLS handshake with the API failed"),
             Err(_) => return tracing::debug!("a TLS handshake with the API took too long"),
         };
-        let seat = Arc::new(Mutex::new(seat));
         let port = Arc::clone(&self);
         let service = service_fn(move |request: Request<Incoming>| {
             let (port, seat) = (Arc::clone(&port), Arc::clone(&seat));
@@ -146,12 +195,32 @@ impl Port {
         check_origin(request.method(), request.headers(), self.backend.node.as_str())?;
         let caller = self.backend.access.caller_of(bearer(request).unwrap_or_default())?;
         let mut seat = seat.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Seat::Greeting(_) = *seat {
-            let permit = Arc::clone(&self.connections).try_acquire_owned();
-            let too_many = |_| ApiFailure::too_many(format!("too many connections: the limit is {MAX_CONNECTIONS}"));
-            *seat = Seat::Established(permit.map_err(too_many)?);
+        match *seat {
+            Seat::Greeting(_) => {
+                let permit = Arc::clone(&self.connections).try_acquire_owned();
+                let too_many = |_| ApiFailure::too_many(format!("too many connections: the limit is {MAX_CONNECTIONS}"));
+                *seat = Seat::Established(permit.map_err(too_many)?);
+            }
+            Seat::Established(_) => {}
+            Seat::Dismissed => return Err(ApiFailure::too_many("too many connections without a token".to_owned())),
         }
         Ok(caller)
+    }
+}
+
+impl Guest {
+    fn is_waiting(&self) -> bool {
+        self.seat.upgrade().is_some_and(|seat| matches!(*seat.lock().unwrap_or_else(PoisonError::into_inner), Seat::Greeting(_)))
+    }
+
+    /// Ends the connection, unless it has shown a token by now. Its permit is free at once.
+    fn dismiss(&self) {
+        let Some(seat) = self.seat.upgrade() else { return };
+        let mut seat = seat.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Seat::Greeting(_) = *seat {
+            *seat = Seat::Dismissed;
+            self.leave.notify_one();
+        }
     }
 }
 
