@@ -66,10 +66,12 @@ pub(super) fn namespace(backend: &Backend, name: &str, object: Option<(&SourceId
     let identity = ObjectName { kind: ObjectKind::ConfigMap, namespace: "/namespaces".to_owned(), name: name.to_owned() };
     let no_source = SourceId::new("");
     let uid = stable_uid(object.map_or(&no_source, |(source, _)| source), &identity);
+    // In seconds, as all times of Kubernetes' objects.
+    let started_at = backend.started_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let mut shown = json!({
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": name, "uid": uid, "creationTimestamp": backend.started_at, "labels": labels},
+        "metadata": {"name": name, "uid": uid, "creationTimestamp": started_at, "labels": labels},
         "spec": {},
         "status": {"phase": "Active"},
     });

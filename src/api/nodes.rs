@@ -28,12 +28,14 @@ pub(super) const COLUMNS: &[Column] = &[
 /// The node as it is shown; `before` is the last one, or null.
 pub(super) fn shown(backend: &Backend, before: &Value) -> Value {
     let mut node = (backend.node_view.0)(before);
+    // In seconds, as all times of Kubernetes' objects.
+    let started_at = backend.started_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     if before.is_null() {
-        since_start(&mut node, backend.started_at);
+        since_start(&mut node, &started_at);
     }
     let identity = ObjectName { kind: ObjectKind::ConfigMap, namespace: "/nodes".to_owned(), name: backend.node.to_string() };
     node["metadata"]["uid"] = json!(super::objects::stable_uid(&SourceId::new(""), &identity));
-    node["metadata"]["creationTimestamp"] = json!(backend.started_at);
+    node["metadata"]["creationTimestamp"] = json!(started_at);
     let heartbeat =
         |node: &Value| node["status"]["conditions"][0]["lastHeartbeatTime"].as_str().and_then(|at| at.parse::<Timestamp>().ok());
     let is_fresh =
@@ -42,8 +44,7 @@ pub(super) fn shown(backend: &Backend, before: &Value) -> Value {
 }
 
 /// Lets conditions that are as they should be count from the start of the daemon: nobody has looked before.
-fn since_start(node: &mut Value, started_at: Timestamp) {
-    let started_at = started_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+fn since_start(node: &mut Value, started_at: &str) {
     for condition in node["status"]["conditions"].as_array_mut().into_iter().flatten() {
         let wanted = if condition["type"] == "Ready" { "True" } else { "False" };
         if condition["status"] == wanted {

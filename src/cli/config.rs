@@ -1,9 +1,12 @@
 //! `podstead config`: the configuration, checked or shown with every default, by the code that the daemon uses.
 
 use super::Context;
+use anyhow::bail;
 use clap::{Args, Subcommand};
+use podstead_config::DEFAULT_PATH;
 use podstead_upstream::client::Kubeconfig;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Arguments.
@@ -29,7 +32,14 @@ pub(super) fn run(args: &ConfigArgs, context: &Context) -> anyhow::Result<ExitCo
                 // The daemon starts without it, but a check must report the error.
                 Kubeconfig::load(&upstream.kubeconfig, upstream.context.as_deref())?;
             }
-            writeln!(std::io::stderr(), "{}: valid", context.config_path().display())?;
+            let path = context.config_path();
+            // It is optional at its usual place; elsewhere its name is a mistake.
+            let state = match path.try_exists() {
+                Ok(false) if path == Path::new(DEFAULT_PATH) => "does not exist: the defaults apply",
+                Ok(false) => bail!("{} does not exist", path.display()),
+                Ok(true) | Err(_) => "valid",
+            };
+            writeln!(std::io::stderr(), "{}: {state}", path.display())?;
         }
         ConfigCommand::Show => write!(std::io::stdout(), "{}", serde_yaml::to_string(&config.to_written())?)?,
     }

@@ -58,9 +58,15 @@ fn parse_label_requirement(text: &str) -> Result<LabelRequirement, LabelSelector
         let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
         if !key.is_empty() && key.chars().all(allowed) { Ok(key.to_owned()) } else { Err(unreadable()) }
     };
+    // `a!==b` would else select everything.
+    let value = |value: &str| {
+        let value = value.trim();
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if value.chars().all(allowed) { Ok(value.to_owned()) } else { Err(unreadable()) }
+    };
     let set = |list: &str| {
         let inner = list.trim().strip_prefix('(').and_then(|list| list.strip_suffix(')')).ok_or_else(unreadable)?;
-        Ok(inner.split(',').map(|value| value.trim().to_owned()).collect())
+        inner.split(',').map(value).collect::<Result<_, _>>()
     };
     if let Some((left, right)) = text.split_once('(') {
         let list = format!("({right}");
@@ -71,11 +77,11 @@ fn parse_label_requirement(text: &str) -> Result<LabelRequirement, LabelSelector
             _ => Err(unreadable()),
         };
     }
-    if let Some((name, value)) = text.split_once("!=") {
-        return Ok(LabelRequirement::NotIn(key(name)?, vec![value.trim().to_owned()]));
+    if let Some((name, wanted)) = text.split_once("!=") {
+        return Ok(LabelRequirement::NotIn(key(name)?, vec![value(wanted)?]));
     }
-    if let Some((name, value)) = text.split_once("==").or_else(|| text.split_once('=')) {
-        return Ok(LabelRequirement::In(key(name)?, vec![value.trim().to_owned()]));
+    if let Some((name, wanted)) = text.split_once("==").or_else(|| text.split_once('=')) {
+        return Ok(LabelRequirement::In(key(name)?, vec![value(wanted)?]));
     }
     match text.strip_prefix('!') {
         Some(name) => Ok(LabelRequirement::Missing(key(name)?)),
@@ -115,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_is_no_label_selector_is_refused() {
-        for text in ["a b", "a within (b)", "a in (b", "=x", "a in b c (d)", "a&b"] {
+        for text in ["a b", "a within (b)", "a in (b", "=x", "a in b c (d)", "a&b", "a!==b", "a===b", "a=b c", "a in (b;c)"] {
             assert!(LabelSelector::parse(text).is_err(), "{text}");
         }
     }

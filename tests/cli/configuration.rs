@@ -21,6 +21,9 @@ fn configuration_is_checked_with_place_of_mistake() {
     assert_eq!(text(&output.stderr), expected);
     std::fs::write(&path, written.replace("podPidLimit", "podPidsLimit")).unwrap();
     assert!(podstead(&["config", "check", "--config", file]).status.success());
+    std::fs::remove_file(&path).unwrap();
+    let missing = podstead(&["config", "check", "--config", file]);
+    assert_eq!((missing.status.code(), text(&missing.stderr)), (Some(1), format!("podstead: {file} does not exist\n")));
 }
 
 #[test]

@@ -87,9 +87,10 @@ pub(super) fn run(args: &CreateArgs, context: &Context) -> anyhow::Result<ExitCo
     context.block_on(async {
         let repositories = repositories(context);
         for reference in &references {
-            fetched.fetch(&repositories, reference, &platforms, &since.content, &work).await?;
+            let fetch = fetched.fetch(&repositories, reference, &platforms, &since.content, &work);
+            fetch.await.with_context(|| format!("fetch image {reference}"))?;
         }
-        Ok(())
+        anyhow::Ok(())
     })?;
     let path = Path::new(&args.path);
     let serial = args.serial.unwrap_or_else(|| default_serial(Timestamp::now(), since.serial));
