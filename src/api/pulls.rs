@@ -62,7 +62,7 @@ pub(super) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         text(pull.left().map(|left| seconds(left.as_secs()))),
         text(Some(pull.hosts().join(","))),
         json!(age_since(Some(pull.began_at), now)),
-        text(pull.waiting().map(str::to_owned)),
+        text(pull.waiting().map(std::borrow::Cow::into_owned)),
     ]
 }
 
@@ -73,7 +73,7 @@ mod tests {
 
     fn pull(layers: Vec<PulledLayer>) -> PullState {
         let reference = "r.lan/app:1".to_owned();
-        PullState { number: 7, reference, began_at: Timestamp::UNIX_EPOCH, phase: PullPhase::Downloading, layers }
+        PullState { number: 7, reference, began_at: Timestamp::UNIX_EPOCH, phase: PullPhase::Downloading, layers, hold: None }
     }
 
     fn row(pull: &PullState) -> Vec<String> {

@@ -1,7 +1,8 @@
-//! `images`: limits of images, and the disk space that they leave free. Pure.
+//! `images`: limits of images, the disk space that they leave free, and how and when they are fetched.
 
+use super::pull_windows::{WrittenWindow, resolve_windows};
 use podstead_container::reference::Reference;
-use podstead_image::{CollectionConfig, Limits, Reserve};
+use podstead_image::{Bandwidth, CollectionConfig, Limits, PullWindow, Reserve};
 use podstead_settings::check::Check;
 use podstead_settings::{ConfigError, size};
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,8 @@ use std::time::Duration;
 
 /// Largest number of a size field: sums of a few stay within 64 bits.
 const SIZE_MAX: u64 = 1 << 50;
+/// Least cap: below it, servers take a connection for dead.
+const LEAST_BANDWIDTH: u64 = 4 << 10;
 /// Smallest and largest window that zstd has.
 const WINDOW: (u64, u64) = (1 << 10, 1 << 30);
 
@@ -25,6 +28,41 @@ pub struct WrittenImages {
     /// Limits and times of the removal of unused images.
     #[serde(default)]
     pub collection: WrittenCollection,
+    /// Most bytes per second of layers that are fetched. Default: no limit.
+    #[serde(default)]
+    pub bandwidth: WrittenBandwidth,
+    /// Times in which layers are fetched for updates of what runs. At other times they are fetched for pods without a running version, and by
+    /// `podstead image pull`. Default: any time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<WrittenWindow>,
+}
+
+/// `images.bandwidth`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenBandwidth {
+    /// From all registries and mirrors together, at least 4Ki. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<String>,
+    /// From each host, at least 4Ki. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_host: Option<String>,
+}
+
+impl WrittenBandwidth {
+    fn resolve(&self, check: &Check<'_>) -> Result<Bandwidth, ConfigError> {
+        let rate = |field: &str, text: &Option<String>| {
+            let Some(text) = text else { return Ok(None) };
+            let field = format!("images.bandwidth.{field}");
+            let rate = size::parse(text).ok_or_else(|| check.invalid(&field, format!("{text:?} is not a size such as 10Mi")))?;
+            check.range(&field, rate, LEAST_BANDWIDTH, SIZE_MAX).map(Some)
+        };
+        Ok(Bandwidth { total: rate("total", &self.total)?, per_host: rate("perHost", &self.per_host)? })
+    }
+
+    fn of(Bandwidth { total, per_host }: Bandwidth) -> Self {
+        Self { total: total.map(size::format), per_host: per_host.map(size::format) }
+    }
 }
 
 /// `images.limits`.
@@ -145,11 +183,15 @@ pub struct ImagesConfig {
     pub reserve: Reserve,
     /// Removal of unused images.
     pub collection: CollectionConfig,
+    /// Most bytes per second of layers.
+    pub bandwidth: Bandwidth,
+    /// Times for updates; none for any time.
+    pub windows: Vec<PullWindow>,
 }
 
 impl WrittenImages {
     pub(super) fn resolve(&self, check: &Check<'_>) -> Result<ImagesConfig, ConfigError> {
-        let WrittenImages { limits, reserve, collection } = self;
+        let WrittenImages { limits, reserve, collection, bandwidth, windows } = self;
         let default = ImagesConfig::default();
         let bytes = |field: &str, text: &Option<String>, default: u64, least: u64, most: u64| {
             let Some(text) = text else { return Ok(default) };
@@ -171,6 +213,8 @@ impl WrittenImages {
         }
         Ok(ImagesConfig {
             collection: collection.resolve(check)?,
+            bandwidth: bandwidth.resolve(check)?,
+            windows: resolve_windows(windows, check)?,
             limits: Limits {
                 entries: count("entries", limits.entries, default.limits.entries)?,
                 implicit_directories: count(
@@ -207,7 +251,7 @@ impl WrittenImages {
     }
 
     pub(super) fn of(config: ImagesConfig) -> Self {
-        let ImagesConfig { limits, reserve, collection } = config;
+        let ImagesConfig { limits, reserve, collection, bandwidth, windows } = config;
         let Limits {
             entries,
             implicit_directories,
@@ -225,6 +269,8 @@ impl WrittenImages {
         let text = |bytes: u64| Some(size::format(bytes));
         Self {
             collection: WrittenCollection::of(collection),
+            bandwidth: WrittenBandwidth::of(bandwidth),
+            windows: windows.iter().map(WrittenWindow::of).collect(),
             limits: WrittenLimits {
                 entries: Some(entries),
                 implicit_directories: Some(implicit_directories),

@@ -7,6 +7,7 @@ pub mod age_keys;
 mod images;
 pub mod last_valid;
 pub mod notify;
+mod pull_windows;
 pub mod reload;
 mod resolve;
 mod source;

@@ -1,4 +1,4 @@
-//! From the file as written to the configuration that counts: defaults and checks. Pure.
+//! From the file as written to the configuration that counts: defaults and checks. Pure, but for the time zones of this host.
 
 use super::variables::Variables;
 use super::written::{WrittenConfig, WrittenMonitoring, WrittenWebhook};
@@ -230,7 +230,8 @@ mod tests {
             "nodeName: edge.site\npaths: {state: /srv/state/}\npodPidsLimit: 500\nageKeyFile: /k\nallowedUnsafeSysctls: [kernel.msg*]\napiSocketGroup: adm\n\
              minimumPullRate: 2Ki\ndefaultAuthFiles: false\nregistriesDirectory: /etc/containerd/certs.d\n\
              registries: [{host: registry.lan:5000, http: true, tokenServers: ['auth.lan:5001']},\n  {host: docker.io, upstream: false, mirrors: [{url: 'https://m.lan/hub', resolve: true, proxyNamespace: true}]}]\nwebhook: {address: '::', port: 8085, secretFile: /s}\n\
-             images: {limits: {entries: 9, fileSize: 2Gi}, reserve: {storagePercent: 0, storageAtLeast: 1Gi}}\n\
+             images: {limits: {entries: 9, fileSize: 2Gi}, reserve: {storagePercent: 0, storageAtLeast: 1Gi},\n  \
+                      bandwidth: {total: 2Mi}, windows: [{days: [Mon, Sun], from: '22:00', to: '06:00', timeZone: Europe/Berlin}, {from: '00:00', to: '24:00'}]}\n\
              userNamespaces: {firstId: 655360, maxPods: 10}\nnetwork: {ipv4Range: 10.9.0.0/24, ipv6Range: 'fd00:9::/64'}\n\
              upstream: {kubeconfig: /k, context: c, registerNode: false, maxPods: 7, labels: {a/b: c}, taints: [], pressure: {memoryAvailable: 5%}}\n\
              sources: [{name: a, directory: {path: /a, relistIntervalSeconds: 5}}, {name: b, directory: {path: /b}}]\n",
@@ -299,6 +300,20 @@ mod tests {
                 "config.yaml:5:29: imagePolicy.rules[0].require: signature needs keys",
             ),
             ("imagePolicy: {default: deny}\n", "imagePolicy.default: unknown variant `deny`"),
+            ("images: {bandwidth: {perHost: 1Ki}}\n", "images.bandwidth.perHost: is 1024, must be at least 4096"),
+            (
+                "images:\n  windows:\n  - {from: '1:00', to: '02:00'}\n",
+                r#"config.yaml:5:12: images.windows[0].from: "1:00" is not a time of day such as 01:30"#,
+            ),
+            (
+                "images: {windows: [{days: [Monday], from: '01:00', to: '02:00'}]}\n",
+                r#"images.windows[0].days: "Monday" is not one of Mon, Tue, Wed, Thu, Fri, Sat, Sun"#,
+            ),
+            (
+                "images: {windows: [{from: '01:00', to: '02:00', timeZone: Europe/Pariss}]}\n",
+                "images.windows[0].timeZone: unknown time zone Europe/Pariss; name a zone of the IANA database",
+            ),
+            ("images: {windows: [{from: '01:00', to: '01:00'}]}\n", "images.windows[0]: from and to are the same"),
             ("images: {reserve: {inodesPercent: 91}}\n", "images.reserve.inodesPercent: is 91, must be at most 90"),
             (
                 "userNamespaces: {firstId: 70000}\n",

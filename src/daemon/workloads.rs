@@ -4,11 +4,11 @@ use async_trait::async_trait;
 use k8s_openapi::api::core::v1::{LocalObjectReference, PodSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use podstead_config::Config;
-use podstead_expand::{ClaimData, KnownPod, TemplateImages, owner};
+use podstead_expand::{ClaimData, KnownPod, TemplateImages, Warm, owner};
 use podstead_mux::ObjectView;
 use podstead_pod::claims::ClaimName;
 use podstead_pod::containers::PullPolicy;
-use podstead_pod::{Pod, SourceId, pull_secrets};
+use podstead_pod::{Pod, pull_secrets};
 use podstead_runtime::{ImageError, ImageService, PullSecrets};
 use podstead_sync::Recovered;
 use podstead_telemetry::error_chain;
@@ -64,17 +64,20 @@ pub(super) struct StoreImages {
 
 #[async_trait]
 impl TemplateImages for StoreImages {
-    async fn ensure(
-        &self,
-        image: &str,
-        policy: PullPolicy,
-        source: &SourceId,
-        namespace: &str,
-        names: &[String],
-    ) -> Result<(), String> {
-        let references = names.iter().map(|name| LocalObjectReference { name: name.clone() }).collect();
+    async fn again(&self) {
+        let mut retries = self.images.retries();
+        retries.mark_unchanged();
+        if retries.changed().await.is_err() {
+            // There is no other occasion.
+            std::future::pending().await
+        }
+    }
+
+    async fn ensure(&self, image: &str, policy: PullPolicy, of: &Warm) -> Result<(), String> {
+        let (source, namespace) = (&of.source, of.key.namespace.clone());
+        let references = of.pull_secrets.iter().map(|name| LocalObjectReference { name: name.clone() }).collect();
         let pod = Pod {
-            metadata: ObjectMeta { namespace: Some(namespace.to_owned()), ..ObjectMeta::default() },
+            metadata: ObjectMeta { namespace: Some(namespace), ..ObjectMeta::default() },
             spec: Some(PodSpec { image_pull_secrets: Some(references), ..PodSpec::default() }),
             status: None,
         };
@@ -90,6 +93,10 @@ impl TemplateImages for StoreImages {
                 Err(error) => return Err(error_chain(&error).to_string()),
             }
         }
-        self.images.ensure(image, policy, &secrets).await.map(drop).map_err(|error| error_chain(&error).to_string())
+        let ensured = match of.is_served {
+            true => self.images.ensure_update(image, policy, &secrets).await,
+            false => self.images.ensure(image, policy, &secrets).await,
+        };
+        ensured.map(drop).map_err(|error| error_chain(&error).to_string())
     }
 }

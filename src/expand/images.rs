@@ -3,7 +3,6 @@
 use crate::plan::Warm;
 use async_trait::async_trait;
 use podstead_manifest::ObjectKey;
-use podstead_pod::SourceId;
 use podstead_pod::containers::PullPolicy;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,15 +18,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// The image store, as the expansion uses it.
 #[async_trait]
 pub trait TemplateImages: Send + Sync + fmt::Debug + 'static {
-    /// Makes an image present by its policy, with Secrets of a namespace that the source may use. On failure, the reason.
-    async fn ensure(
-        &self,
-        image: &str,
-        policy: PullPolicy,
-        source: &SourceId,
-        namespace: &str,
-        pull_secrets: &[String],
-    ) -> Result<(), String>;
+    /// Makes an image of a workload present by its policy. On failure, the reason.
+    async fn ensure(&self, image: &str, policy: PullPolicy, of: &Warm) -> Result<(), String>;
+
+    /// Waits for an occasion to ask again before a pause is over. Cancel-safe.
+    async fn again(&self);
 }
 
 /// Data of claims on this host.
@@ -99,14 +94,15 @@ async fn pull(images: Arc<dyn TemplateImages>, warm: Warm, results: mpsc::Unboun
                 }
             }
         }
-        tokio::time::sleep(pause).await;
+        // Either way the next attempt begins.
+        drop(tokio::time::timeout(pause, images.again()).await);
         pause = (2 * pause).min(LONGEST_PAUSE);
     }
 }
 
 async fn pull_all(images: &dyn TemplateImages, warm: &Warm) -> Result<(), String> {
     for (image, policy) in &warm.images {
-        images.ensure(image, *policy, &warm.source, &warm.key.namespace, &warm.pull_secrets).await?;
+        images.ensure(image, *policy, warm).await?;
     }
     Ok(())
 }

@@ -24,6 +24,6 @@ pub mod task;
 pub use handle::{ExpandHandle, RunNowError};
 pub use images::{ClaimData, TemplateImages};
 pub use observations::{Clocks, Observations, WORKLOAD_ANNOTATION, owner};
-pub use plan::KnownPod;
+pub use plan::{KnownPod, Warm};
 pub use shown::{CONTROLLER_REVISION, ShownSchedule, ShownWorkload, WorkloadSink};
 pub use task::{ExpandLinks, ExpandTask, run};

@@ -93,7 +93,7 @@ impl Preview {
             moment: self.clocks.moment(),
             boot_id: self.clocks.boot_id().to_owned(),
             synchronised: time_sync::is_synchronised(),
-            built: crate::task::BUILT,
+            built: cron::BUILT,
             wait_for_sync: cron::WAIT_FOR_SYNC,
         };
         let fresh_uid = || PodUid::random().as_str().to_owned();

@@ -32,8 +32,6 @@ use tokio::sync::{mpsc, oneshot};
 const WRITE_PAUSE: Duration = Duration::from_secs(5);
 /// The kernel does not report that a clock was synchronised without a step: it is asked, for as long as that is waited for (W78).
 const SYNC_PERIOD: Duration = Duration::from_secs(10);
-/// No correct clock is before this podstead was made (W77).
-pub(crate) const BUILT: Timestamp = Timestamp::constant(1_790_000_000, 0);
 
 /// Connections of the task.
 #[derive(Clone, Debug)]
@@ -125,7 +123,7 @@ impl ExpandTask {
             moment: self.links.clocks.moment(),
             boot_id: self.links.clocks.boot_id().to_owned(),
             synchronised: time_sync::is_synchronised(),
-            built: BUILT,
+            built: cron::BUILT,
             wait_for_sync: cron::WAIT_FOR_SYNC,
         }
     }

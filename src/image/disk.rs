@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
 use podstead_container::{ImageLease, ResolvedImage};
-use podstead_runtime::{ImageRecord, ImageUsage};
+use podstead_runtime::{ImageRecord, ImageUsage, StoreFigures};
 use podstead_sys::atomic_file;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -87,6 +87,8 @@ pub(super) struct Disk {
     due: Mutex<BTreeSet<Digest>>,
     /// Number of references named since the start.
     arrivals: watch::Sender<u64>,
+    /// Occasions to try again before a pause is over.
+    again: watch::Sender<u64>,
     /// Number of times that layers were published without a reference.
     published: watch::Sender<u64>,
     /// Held shared while an image is created, exclusively while unused layers are removed.
@@ -162,6 +164,7 @@ impl Disk {
             opened: Instant::now(),
             due: Mutex::default(),
             arrivals: watch::Sender::default(),
+            again: watch::Sender::default(),
             published: watch::Sender::default(),
             making,
             _lock: lock,
@@ -211,9 +214,16 @@ impl Disk {
         self.answered.lock().unwrap_or_else(PoisonError::into_inner).insert(host.to_owned(), Instant::now());
     }
 
-    /// Those who wait for an image may try again.
-    pub(super) fn tell_space(&self) {
+    /// Those who wait after a failure may try again.
+    pub(super) fn tell_again(&self) {
+        self.again.send_modify(|count| *count += 1);
+        // Which makes them look.
         self.arrivals.send_modify(|count| *count += 1);
+    }
+
+    /// Counts the occasions to try again.
+    pub(super) fn again(&self) -> watch::Receiver<u64> {
+        self.again.subscribe()
     }
 
     pub(super) fn arrivals(&self) -> watch::Receiver<u64> {
@@ -622,6 +632,20 @@ impl Disk {
         let unused = plan::plan(&content, Goal::All, Duration::ZERO).frees.bytes;
         let images = content.images.len();
         Ok(ImageUsage { images, disk_bytes: layers.saturating_add(documents), unused_bytes: unused, ..ImageUsage::default() })
+    }
+
+    /// Figures that are in memory. `names` are pinned in the configuration.
+    pub(super) fn figures(&self, names: &[String]) -> StoreFigures {
+        let (layers, pinned, images) = {
+            let index = self.index();
+            (index.layer_sizes(), index.pinned_layers(names), index.images().len())
+        };
+        let sum = |is_counted: &dyn Fn(&Digest) -> bool| {
+            let counted = layers.iter().filter(|(chain, _)| is_counted(chain));
+            counted.fold(0, |sum: u64, (_, amount)| sum.saturating_add(amount.bytes))
+        };
+        let (layer_bytes, pinned_bytes) = (sum(&|_| true), sum(&|chain| pinned.contains(chain)));
+        StoreFigures { images, layer_bytes, pinned_bytes, ..StoreFigures::default() }
     }
 
     /// Removes layers and blobs that no reference needs, nobody was given and nothing has mounted, at the start. Layers of a pull that was interrupted

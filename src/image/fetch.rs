@@ -7,7 +7,7 @@ use super::limits::Limits;
 use super::pulls::Pull;
 use super::registry::Registry;
 use super::staging::Staging;
-use super::transfer::{BlobKey, Joined, Source, TransferError, Transfers};
+use super::transfer::{BlobKey, Joined, Source, TransferError, Transfers, Wish};
 use podstead_container::digest::Digest;
 use podstead_runtime::{PullProgress, PulledLayer};
 use std::io;
@@ -98,7 +98,8 @@ impl Fetcher {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let join = self.transfers.join(key, &wanted.sources, wanted.chain, wanted.order);
+            let wish = Wish { chain: wanted.chain, order: wanted.order, interest: Arc::clone(&wanted.pull.interest) };
+            let join = self.transfers.join(key, &wanted.sources, wish);
             let mut joined = stop.run_until_cancelled(join).await.ok_or(FetchError::Stopped)?;
             match self.unpack(&mut joined, wanted, stop).await {
                 Ok(staged) => return Ok(FetchedLayer { staged, blob: joined }),

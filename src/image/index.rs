@@ -312,6 +312,14 @@ impl Index {
         whole.map(record).collect()
     }
 
+    /// Layers of images that have one of these names, or that are pinned.
+    pub(super) fn pinned_layers(&self, names: &[String]) -> BTreeSet<Digest> {
+        let is_pinned = |record: &&RefRecord| record.pinned || names.contains(&record.reference);
+        let pinned: BTreeSet<Digest> = self.refs.values().filter(is_pinned).map(|record| record.manifest).collect();
+        let images = self.images.values().filter(|image| pinned.contains(&image.digest));
+        images.flat_map(|image| image.chains.iter().copied()).collect()
+    }
+
     /// Space that only this image takes.
     fn unique_bytes(&self, image: &StoredImage) -> u64 {
         let is_shared =

@@ -222,10 +222,29 @@ impl Preload {
                 false => looked.ready.push((name, stamp)),
             }
         }
-        self.memory.imported.retain(|name, _| present.contains_key(name));
+        self.forget_removed(&present);
         self.failed.retain(|name, _| present.contains_key(name));
         self.strangers.retain(|name, _| present.contains_key(name));
         Ok(looked)
+    }
+
+    /// Tells of imported archives that are gone: what they brought is kept like any other image from now on.
+    fn forget_removed(&mut self, present: &BTreeMap<String, Stamp>) {
+        let gone: Vec<(String, Imported)> = self.memory.imported.extract_if(.., |name, _| !present.contains_key(name)).collect();
+        if gone.is_empty() {
+            return;
+        }
+        for (name, Imported { references, .. }) in gone {
+            let path = self.directory.join(name);
+            let message =
+                format!("{} was removed: {} now stay only while something needs them", path.display(), references.join(", "));
+            tracing::info!("{message}");
+            self.events.record(&Subject::Node, EventType::Normal, "PreloadRemoved", &message);
+        }
+        // Or it would be told again after a restart.
+        if let Err(error) = self.remember() {
+            tracing::warn!(%error, "cannot save the list of imported archives");
+        }
     }
 
     fn tell_stranger(&mut self, path: &Path, name: String, stamp: Stamp) {

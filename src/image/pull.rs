@@ -11,6 +11,7 @@ use super::document::{Configuration, Descriptor, DocumentError, ImageManifest, M
 use super::explain::{explain, is_for_want_of_space};
 use super::fetch::{FetchError, FetchedLayer, Fetcher, WantedLayer};
 use super::figures::Figures;
+use super::interest::{Interest, Urgency};
 use super::layer::{Bounds, StagedLayer};
 use super::names::NamedLayer;
 use super::platform;
@@ -21,18 +22,20 @@ use super::pulls::{Pull, Pulls};
 use super::registry::{Caller, HostLogin, Need, RegistryError, Who};
 use super::room::{self, Part, RoomError};
 use super::transfer::{BlobKey, Joined, Source};
+use super::windows::{Standing, WaitEnd, Windows};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
+use jiff::Timestamp;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
 use podstead_container::{ImageLease, ResolvedImage};
 use podstead_pod::objects::FingerprintKey;
 use podstead_runtime::pull_secrets::Login;
-use podstead_runtime::{PullFigures, PullState};
+use podstead_runtime::{PullFigures, PullHold, PullState};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -94,6 +97,9 @@ enum PullError {
     },
     #[error("store the image")]
     Commit(#[from] CommitError),
+    /// The windows are closed, until then.
+    #[error("outside the windows for updates (images.windows)")]
+    Outside(Option<Timestamp>),
     #[error("the pull was cancelled")]
     Stopped,
 }
@@ -116,7 +122,7 @@ impl PullError {
             // A captive portal may answer every request with such a page.
             Self::Document(DocumentError::Json { .. }) => true,
             Self::Document(_) | Self::Platform { .. } | Self::Room(_) => false,
-            Self::Refused(_) | Self::Commit(_) | Self::Stopped => false,
+            Self::Refused(_) | Self::Commit(_) | Self::Outside(_) | Self::Stopped => false,
         }
     }
 
@@ -126,7 +132,7 @@ impl PullError {
             Self::Registry(error) | Self::Signatures { source: error, .. } => error.is_about_access(),
             Self::Layer { source: FetchError::Transfer(error), .. } => error.is_about_access(),
             Self::Layer { .. } | Self::Document(_) | Self::Platform { .. } => false,
-            Self::Refused(_) | Self::Room(_) | Self::Commit(_) | Self::Stopped => false,
+            Self::Refused(_) | Self::Room(_) | Self::Commit(_) | Self::Outside(_) | Self::Stopped => false,
         }
     }
 
@@ -149,17 +155,25 @@ pub(super) struct Asked {
 
 type Waiting = Shared<BoxFuture<'static, Result<(), PullFailure>>>;
 
+/// A pull under way, and those who wait for it.
+#[derive(Clone)]
+struct UnderWay {
+    waiting: Waiting,
+    interest: Arc<Interest>,
+}
+
 /// Pulls images into a store.
 pub(super) struct Puller {
     disk: Arc<Disk>,
     fetcher: Fetcher,
     collector: Arc<Collector>,
     /// Pulls under way: those of the same reference with the same credentials are one.
-    running: Mutex<HashMap<Asked, Waiting>>,
+    running: Mutex<HashMap<Asked, UnderWay>>,
     fingerprint_key: FingerprintKey,
     shown: Pulls,
     gate: Arc<Gate>,
     figures: Figures,
+    windows: Windows,
 }
 
 impl fmt::Debug for Puller {
@@ -220,11 +234,31 @@ impl Failures {
 struct Running<'a> {
     puller: &'a Puller,
     key: Asked,
+    interest: Arc<Interest>,
+}
+
+impl Running<'_> {
+    /// Makes the next one to ask begin a new pull, if nobody waits for this one; returns true then.
+    fn is_over_if_deserted(&self) -> bool {
+        let mut running = self.puller.running();
+        let is_over = self.interest.is_deserted();
+        if is_over {
+            self.forget(&mut running);
+        }
+        is_over
+    }
+
+    /// Forgets this pull, but not one that came after it.
+    fn forget(&self, running: &mut HashMap<Asked, UnderWay>) {
+        if running.get(&self.key).is_some_and(|under_way| Arc::ptr_eq(&under_way.interest, &self.interest)) {
+            running.remove(&self.key);
+        }
+    }
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.puller.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.forget(&mut self.puller.running());
     }
 }
 
@@ -236,8 +270,17 @@ impl Puller {
         fingerprint_key: FingerprintKey,
         gate: Arc<Gate>,
     ) -> Self {
-        let (running, shown, figures) = Default::default();
-        Self { disk, fetcher, collector, running, fingerprint_key, shown, gate, figures }
+        let (running, shown, figures, windows) = Default::default();
+        Self { disk, fetcher, collector, running, fingerprint_key, shown, gate, figures, windows }
+    }
+
+    /// Keeps updates to these windows.
+    pub(super) fn with_windows(self, windows: Windows) -> Self {
+        Self { windows, ..self }
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<Asked, UnderWay>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same figures for the transfers.
@@ -261,30 +304,34 @@ impl Puller {
 
     /// Makes `reference` name what its registry says it is, and that image whole. `written` is how it was written. The credentials of the pod are
     /// tried in their order, then those of this host.
-    pub(super) async fn pull(self: &Arc<Self>, reference: &Reference, written: &str, key: Asked) -> Result<(), PullFailure> {
-        let pull = {
-            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            match running.get(&key) {
-                Some(pull) => pull.clone(),
-                None => {
-                    let pull = self.begin(reference.clone(), written.to_owned(), key.clone());
-                    running.insert(key, pull.clone());
-                    pull
-                }
-            }
+    pub(super) async fn pull(
+        self: &Arc<Self>,
+        reference: &Reference,
+        written: &str,
+        key: Asked,
+        urgency: Urgency,
+    ) -> Result<(), PullFailure> {
+        let (waiting, _waiter) = {
+            let mut running = self.running();
+            let under_way = running.entry(key).or_insert_with_key(|key| {
+                let interest = Interest::of(urgency);
+                let waiting = self.begin(reference.clone(), written.to_owned(), key.clone(), Arc::clone(&interest));
+                UnderWay { waiting, interest }
+            });
+            (under_way.waiting.clone(), under_way.interest.join(urgency))
         };
-        pull.await
+        waiting.await
     }
 
-    fn begin(self: &Arc<Self>, reference: Reference, written: String, asked: Asked) -> Waiting {
+    fn begin(self: &Arc<Self>, reference: Reference, written: String, asked: Asked, interest: Arc<Interest>) -> Waiting {
         let (done, end) = oneshot::channel();
         let puller = Arc::clone(self);
         tokio::spawn(async move {
             let of_pod = asked.clone();
-            let running = Running { puller: &puller, key: asked };
-            let pull = Arc::new(puller.shown.begin(&reference, written));
+            let running = Running { puller: &puller, key: asked, interest: Arc::clone(&interest) };
+            let pull = Arc::new(puller.shown.begin_for(&reference, written, interest));
             let begun = Instant::now();
-            let result = puller.try_each(&reference, &pull, of_pod).await;
+            let result = puller.try_each(&reference, &running, &pull, of_pod).await;
             puller.figures.ended(result.is_ok(), begun.elapsed());
             drop((running, pull));
             // A waiter may close the store once it learns of the end.
@@ -298,13 +345,19 @@ impl Puller {
 
     /// Tries the credentials of the pod, then those of this host. Without any, nobody's are tried only if the pod has none for this image, as the
     /// kubelet does.
-    async fn try_each(&self, reference: &Reference, pull: &Arc<Pull>, asked: Asked) -> Result<(), PullFailure> {
+    async fn try_each(
+        &self,
+        reference: &Reference,
+        running: &Running<'_>,
+        pull: &Arc<Pull>,
+        asked: Asked,
+    ) -> Result<(), PullFailure> {
         let (has_logins, mut failures) = (!asked.logins.is_empty(), Failures::default());
         for login in asked.logins {
             let access = Access::with(SecretUse::of(&login, &self.fingerprint_key));
             let with = format!("Secret {}", login.name());
             let caller = Caller { who: Who::Pod(login.credentials), of_host: asked.of_host };
-            let result = self.attempt_with_room(reference, &caller, pull, access).await;
+            let result = self.attempt_in_window(reference, &caller, (running, pull), access).await;
             let Err(error) = result else { return Ok(()) };
             failures.add(&with, &error);
             // The other credentials would fail in the same way.
@@ -326,7 +379,7 @@ impl Puller {
         for login in logins {
             let access = if login == HostLogin::Nobody { Access::open() } else { Access::with_host_credentials() };
             let caller = Caller { who: Who::Host(login.clone()), of_host: asked.of_host };
-            let result = self.attempt_with_room(reference, &caller, pull, access).await;
+            let result = self.attempt_in_window(reference, &caller, (running, pull), access).await;
             let Err(error) = result else { return Ok(()) };
             failures.add(&login.to_string(), &error);
             if !error.is_about_access() {
@@ -334,6 +387,29 @@ impl Puller {
             }
         }
         Err(failures.end(has_logins, FailureKind::Failed))
+    }
+
+    /// Attempts it, and again each time that a window opens for it. Meanwhile its tag may have come to name another image.
+    async fn attempt_in_window(
+        &self,
+        reference: &Reference,
+        caller: &Caller,
+        (running, pull): (&Running<'_>, &Arc<Pull>),
+        access: Access,
+    ) -> Result<(), PullError> {
+        loop {
+            let until = match self.attempt_with_room(reference, caller, pull, access.clone()).await {
+                Err(PullError::Outside(until)) => until,
+                result => return result,
+            };
+            tracing::info!(image = %reference, until = until.map(tracing::field::display), "waiting for a window for updates");
+            pull.waits(PullHold { until });
+            while self.windows.wait(&pull.interest).await == WaitEnd::Deserted {
+                if running.is_over_if_deserted() {
+                    return Err(PullError::Stopped);
+                }
+            }
+        }
     }
 
     async fn attempt_with_room(
@@ -381,6 +457,12 @@ impl Puller {
         // Also those that are published before the image is complete.
         let (layers, _lease) = self.hold(&manifest, &configuration).await?;
         let missing = self.missing(&manifest, &layers);
+        if !missing.is_empty() {
+            pull.downloading(missing.iter().map(|layer| &layer.descriptor));
+            if let Standing::Closed(until) = self.windows.standing(&pull.interest) {
+                return Err(PullError::Outside(until));
+            }
+        }
         self.make_room(&missing).await;
         let bounds = self.bounds(&manifest, &layers, &missing).await?;
         let (mut fetched, failure) = self.layers(reference, caller, pull, &missing, &layers, &bounds).await;
@@ -556,11 +638,16 @@ impl Puller {
         let mut fetched = BTreeMap::new();
         let mut failure = None;
         let mut early = pin!(tokio::time::sleep_until(begun + EARLY));
+        let mut closed = pin!(self.windows.closed(&pull.interest));
         while !tasks.is_empty() {
-            // Both are cancel safe: no layer is lost when the other one comes first.
+            // All are cancel safe: no layer is lost when another one comes first.
             let result = tokio::select! {
                 result = tasks.join_next() => result,
                 () = &mut early, if !early.is_elapsed() => None,
+                until = &mut closed, if failure.is_none() => {
+                    failure = Some(PullError::Outside(until));
+                    None
+                }
             };
             match result {
                 Some(Ok(Ok(Some((chain, layer))))) => drop(fetched.insert(chain, layer)),

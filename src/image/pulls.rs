@@ -1,9 +1,10 @@
 //! Pulls under way, for those who look.
 
 use super::document::Descriptor;
+use super::interest::{Interest, Urgency};
 use jiff::Timestamp;
 use podstead_container::reference::Reference;
-use podstead_runtime::{PullPhase, PullState, PulledLayer};
+use podstead_runtime::{PullHold, PullPhase, PullState, PulledLayer};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,14 +23,19 @@ impl Pulls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of a pull that begins. `written` is its reference as it was written.
+    /// Takes note of a pull that mends what runs. `written` is its reference as it was written.
     pub(super) fn begin(&self, reference: &Reference, written: String) -> Pull {
+        self.begin_for(reference, written, Interest::of(Urgency::Update))
+    }
+
+    /// Takes note of a pull that begins, with the interest of those who wait for it.
+    pub(super) fn begin_for(&self, reference: &Reference, written: String, interest: Arc<Interest>) -> Pull {
         let mut states = self.states();
         states.last += 1;
         let number = states.last;
         let (reference, began_at, phase) = (reference.to_string(), Timestamp::now(), PullPhase::Resolving);
-        states.pulls.insert(number, PullState { number, reference, began_at, phase, layers: Vec::new() });
-        Pull { pulls: self.clone(), number, written }
+        states.pulls.insert(number, PullState { number, reference, began_at, phase, layers: Vec::new(), hold: None });
+        Pull { pulls: self.clone(), number, written, interest }
     }
 
     /// All pulls, the oldest first.
@@ -45,6 +51,8 @@ pub(super) struct Pull {
     number: u64,
     /// The reference as it was written.
     pub(super) written: String,
+    /// Those who wait for it.
+    pub(super) interest: Arc<Interest>,
 }
 
 impl Drop for Pull {
@@ -62,7 +70,7 @@ impl Pull {
 
     /// It begins, with other credentials or once more.
     pub(super) fn resolving(&self) {
-        self.change(|state| (state.phase, state.layers) = (PullPhase::Resolving, Vec::new()));
+        self.change(|state| (state.phase, state.layers, state.hold) = (PullPhase::Resolving, Vec::new(), None));
     }
 
     /// It fetches these layers.
@@ -71,6 +79,11 @@ impl Pull {
             |layer: &Descriptor| PulledLayer { digest: layer.digest.to_string(), size_bytes: layer.size, ..PulledLayer::default() };
         let layers = layers.map(layer).collect();
         self.change(|state| (state.phase, state.layers) = (PullPhase::Downloading, layers));
+    }
+
+    /// It waits before it fetches layers.
+    pub(super) fn waits(&self, hold: PullHold) {
+        self.change(|state| (state.phase, state.hold) = (PullPhase::Waiting, Some(hold)));
     }
 
     /// It has all layers.
@@ -96,7 +109,8 @@ mod tests {
     fn pull_is_listed_until_it_ends() {
         let pulls = Pulls::default();
         let reference: Reference = "r.lan/app:1".parse().unwrap();
-        let (first, second) = (pulls.begin(&reference, "r.lan/app:1".into()), pulls.begin(&reference, "r.lan/app:1".into()));
+        let begin = || pulls.begin(&reference, "r.lan/app:1".into());
+        let (first, second) = (begin(), begin());
         let numbers = || pulls.list().iter().map(|pull| pull.number).collect::<Vec<_>>();
         assert_eq!(numbers(), [1, 2]);
         drop(first);

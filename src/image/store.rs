@@ -4,11 +4,14 @@ use super::access::{Means, SecretUse};
 use super::check::mend::Mender;
 use super::collect::{CollectionConfig, Collector, ImageRoots, PreloadedImages};
 use super::disk::{Disk, StoreError};
+use super::doubt::Doubts;
 use super::explain::{explain, is_for_want_of_space};
 use super::fetch::Fetcher;
 use super::figures::Figures;
 use super::import::{BundledImages, ImportError};
+use super::interest::Urgency;
 use super::limits::Limits;
+use super::link;
 use super::policy::{Asker, Gate, Refusal};
 use super::preload::{Busy, Preload, Preloading};
 use super::pull::{Asked, FailureKind, Puller};
@@ -19,9 +22,10 @@ use super::registry_config::RegistryConfig;
 use super::repository::Repositories;
 use super::slots::{SlotLimits, Slots};
 use super::space::Reserve;
-use super::transfer::{Setup, Transfers};
+use super::transfer::{Bandwidth, Setup, Transfers};
 use super::unpack_job::Unpacker;
 use super::user;
+use super::windows::{PullWindow, Windows};
 use async_trait::async_trait;
 use podstead_container::reference::Reference;
 use podstead_container::{ProcessUser, ResolvedImage};
@@ -30,7 +34,8 @@ use podstead_pod::containers::PullPolicy;
 use podstead_pod::objects::FingerprintKey;
 use podstead_runtime::pull_secrets::PullSecrets;
 use podstead_runtime::{
-    ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PullFigures, PullProgress, PullState, VerifyReport,
+    ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PullFigures, PullProgress, PullState, StoreFigures,
+    VerifyReport,
 };
 use podstead_settings::ImagePolicy;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
@@ -95,6 +100,10 @@ pub struct ImageStoreConfig {
     pub minimum_rate: u64,
     /// The rate is that over such a time.
     pub rate_window: Duration,
+    /// Most bytes per second of layers.
+    pub bandwidth: Bandwidth,
+    /// Times outside of which layers are fetched only for pods without a running version, and by hand; none for any time.
+    pub windows: Vec<PullWindow>,
     /// Time that a registry may be silent before its connection is closed.
     pub stall_timeout: Duration,
     /// For telling whether an image was pulled with the same credentials.
@@ -118,6 +127,8 @@ impl Default for ImageStoreConfig {
             parallel_layers: 6,
             minimum_rate: 1024,
             rate_window: Duration::from_secs(60),
+            bandwidth: Bandwidth::default(),
+            windows: Vec::new(),
             stall_timeout,
             fingerprint_key,
             jobs: JobSettings::default(),
@@ -158,7 +169,7 @@ pub struct ImageStore {
     config: ImageStoreConfig,
     collector: Arc<Collector>,
     gate: Arc<Gate>,
-    mender: Arc<Mender>,
+    doubts: Arc<Doubts>,
     preloaded: PreloadedImages,
     progress: broadcast::Sender<PullProgress>,
     preloading: watch::Sender<Preloading>,
@@ -192,6 +203,8 @@ impl ImageStore {
             slots: Slots::new(SlotLimits { per_host: total.min(LAYERS_PER_HOST), total }),
             root: disk.spool(),
             minimum_rate: MinimumRate { bytes_per_second: config.minimum_rate, window: config.rate_window },
+            bandwidth: config.bandwidth,
+            again: disk.again(),
             space: disk.space().clone(),
             boot_id: podstead_sys::boot::boot_id().map_err(failed("read the boot ID for"))?,
             figures: figures.clone(),
@@ -209,7 +222,7 @@ impl ImageStore {
         let key = config.fingerprint_key.clone();
         let gate = Arc::new(Gate::new(config.policy.clone()));
         let puller = Puller::new(Arc::clone(&disk), fetcher.clone(), Arc::clone(&collector), key, Arc::clone(&gate));
-        let puller = Arc::new(puller.with_figures(figures));
+        let puller = Arc::new(puller.with_figures(figures).with_windows(Windows::new(config.windows.clone())));
         let mender = Arc::new(Mender {
             disk: Arc::clone(&disk),
             fetcher,
@@ -227,7 +240,7 @@ impl ImageStore {
             config,
             collector,
             gate,
-            mender,
+            doubts: Doubts::new(mender),
             preloaded,
             progress,
             preloading: watch::Sender::default(),
@@ -261,7 +274,7 @@ impl ImageStore {
     /// From now on this policy counts for images that are given out, pulled and imported. Those who wait for an image try again.
     pub fn set_policy(&self, policy: ImagePolicy) {
         self.gate.set(policy);
-        self.disk.tell_space();
+        self.disk.tell_again();
     }
 
     /// The launcher of the jobs of this store: two launchers would remove each other's groups.
@@ -284,15 +297,19 @@ impl ImageStore {
         self.registries.set(registries(&self.config, settings, &self.events));
     }
 
-    /// The task that verifies, once, layers that were stored before this host was started, and mends them; never ends. A disk that lost its power may
-    /// not have written what it said.
+    /// The task that verifies, once, layers that were stored before this host was started, and mends them, and images after errors of the file system;
+    /// and lets pulls be tried again when the network comes back. Never ends. A disk that lost its power may not have written what it said.
     pub fn run_check(&self) -> impl Future<Output = Infallible> + Send + 'static {
-        let (mender, mut preloading) = (Arc::clone(&self.mender), self.preloading.subscribe());
+        let (doubts, disk, mut preloading) = (Arc::clone(&self.doubts), Arc::clone(&self.disk), self.preloading.subscribe());
         async move {
-            // An archive may have what is damaged. The sender lives as long as the store.
-            drop(preloading.wait_for(|preloading| !preloading.busy).await.map(drop));
-            mender.verify_earlier().await;
-            std::future::pending().await
+            let root = disk.spool();
+            let earlier = async {
+                // An archive may have what is damaged. The sender lives as long as the store.
+                drop(preloading.wait_for(|preloading| !preloading.busy).await.map(drop));
+                doubts.mender.verify_earlier().await;
+            };
+            let (_earlier, never, _) = tokio::join!(earlier, doubts.watch(&root), link::watch(&disk));
+            never
         }
     }
 
@@ -374,6 +391,7 @@ impl ImageStore {
         reference: &Reference,
         secrets: &PullSecrets,
         present: Option<ResolvedImage>,
+        urgency: Urgency,
     ) -> Result<ResolvedImage, ImageError> {
         let failed = |reason: String| ImageError::Pull { reference: written.to_owned(), reason };
         if let Some(problem) = secrets.problem() {
@@ -382,7 +400,7 @@ impl ImageStore {
         let logins = secrets.logins(reference);
         let no_login = if logins.is_empty() { secrets.explain_no_login(reference) } else { None };
         let asked = Asked { reference: reference.to_string(), logins, of_host: secrets.may_use_host_credentials() };
-        match (self.puller.pull(reference, written, asked).await, present) {
+        match (self.puller.pull(reference, written, asked, urgency).await, present) {
             (Ok(()), _) => {
                 let (_, image) = self.disk.find(reference).ok_or_else(|| failed("it was removed during the pull".into()))?;
                 // Policy and image may have changed meanwhile.
@@ -451,9 +469,14 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(failed(error.to_string())))
 }
 
-#[async_trait]
-impl ImageService for ImageStore {
-    async fn ensure(&self, reference: &str, policy: PullPolicy, secrets: &PullSecrets) -> Result<ResolvedImage, ImageError> {
+impl ImageStore {
+    async fn ensure_urgently(
+        &self,
+        reference: &str,
+        policy: PullPolicy,
+        secrets: &PullSecrets,
+        urgency: Urgency,
+    ) -> Result<ResolvedImage, ImageError> {
         let parsed = parse(reference)?;
         // What no image of this name can meet needs neither an image nor a registry.
         self.gate.wanted(&parsed, Asker::Pod).map_err(|refusal| refused(reference, refusal.to_string()))?;
@@ -475,8 +498,19 @@ impl ImageService for ImageStore {
             (None, PullPolicy::Never) => Err(ImageError::NeverPull(reference.to_owned())),
             // Content never changes under its digest: there is nothing to ask.
             (Some(image), PullPolicy::Always) if parsed.digest().is_some() => Ok(image),
-            (found, PullPolicy::Always | PullPolicy::IfNotPresent) => self.pull(reference, &parsed, secrets, found).await,
+            (found, PullPolicy::Always | PullPolicy::IfNotPresent) => self.pull(reference, &parsed, secrets, found, urgency).await,
         }
+    }
+}
+
+#[async_trait]
+impl ImageService for ImageStore {
+    async fn ensure(&self, reference: &str, policy: PullPolicy, secrets: &PullSecrets) -> Result<ResolvedImage, ImageError> {
+        self.ensure_urgently(reference, policy, secrets, Urgency::Start).await
+    }
+
+    async fn ensure_update(&self, reference: &str, policy: PullPolicy, secrets: &PullSecrets) -> Result<ResolvedImage, ImageError> {
+        self.ensure_urgently(reference, policy, secrets, Urgency::Update).await
     }
 
     async fn resolve_user(&self, image: &ResolvedImage, user: &str) -> Result<ProcessUser, ImageError> {
@@ -495,7 +529,7 @@ impl ImageService for ImageStore {
     }
 
     async fn pull_by_hand(&self, reference: &str) -> Result<ResolvedImage, ImageError> {
-        let image = self.ensure(reference, PullPolicy::Always, &PullSecrets::none()).await?;
+        let image = self.ensure_urgently(reference, PullPolicy::Always, &PullSecrets::none(), Urgency::ByHand).await?;
         self.fetched_by_hand(vec![reference.to_owned()]).await;
         Ok(image)
     }
@@ -511,7 +545,7 @@ impl ImageService for ImageStore {
             return Err(ImageError::Inspect { reference: reference.clone(), reason: "it is not present".to_owned() });
         }
         let images = self.disk.images_of(&parsed);
-        let mender = Arc::clone(&self.mender);
+        let mender = Arc::clone(&self.doubts.mender);
         // It goes on when its requester goes away.
         let verifying = tokio::spawn(async move { mender.verify(images, repair).await });
         verifying.await.map_err(|error| ImageError::Inspect { reference: "all".to_owned(), reason: error.to_string() })
@@ -557,12 +591,31 @@ impl ImageService for ImageStore {
         blocking(work, failed(reference)).await
     }
 
+    fn doubt(&self, image: &ResolvedImage, why: &str) {
+        if let Ok(digest) = image.digest.parse() {
+            self.doubts.raise(digest, why);
+        }
+    }
+
     fn pulls(&self) -> Vec<PullState> {
         self.puller.pulls()
     }
 
     fn pull_figures(&self) -> PullFigures {
         self.puller.figures()
+    }
+
+    fn retries(&self) -> watch::Receiver<u64> {
+        self.disk.again()
+    }
+
+    async fn figures(&self) -> StoreFigures {
+        let (collector, transfers) = (Arc::clone(&self.collector), self.doubts.mender.fetcher.transfers.clone());
+        let work = move || {
+            let partial_bytes = transfers.spooled().values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+            StoreFigures { partial_bytes, ..collector.figures() }
+        };
+        tokio::task::spawn_blocking(work).await.unwrap_or_default()
     }
 
     fn arrivals(&self) -> watch::Receiver<u64> {

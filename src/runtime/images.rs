@@ -135,6 +135,23 @@ pub struct ImageUsage {
     pub pressure: Option<String>,
 }
 
+/// Figures of the store, as far as they are known without reading it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreFigures {
+    /// Number of images.
+    pub images: usize,
+    /// Bytes of the layers of all images, each counted once.
+    pub layer_bytes: u64,
+    /// Bytes of them that are layers of a pinned image.
+    pub pinned_bytes: u64,
+    /// Bytes of partly fetched layers.
+    pub partial_bytes: u64,
+    /// Images removed since the start of the daemon, because nothing needed them.
+    pub collected_images: u64,
+    /// Bytes that these took.
+    pub collected_bytes: u64,
+}
+
 /// An image that a removal of unused images looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -218,6 +235,12 @@ pub trait ImageService: Send + Sync + fmt::Debug + 'static {
     /// asked.
     async fn ensure(&self, reference: &str, policy: PullPolicy, secrets: &PullSecrets) -> Result<ResolvedImage, ImageError>;
 
+    /// Does the same for a version of a pod that replaces a running one, which runs until then: a pull waits for its turn, and for its window if there
+    /// are windows. Asking with [`ImageService::ensure`] meanwhile ends that wait.
+    async fn ensure_update(&self, reference: &str, policy: PullPolicy, secrets: &PullSecrets) -> Result<ResolvedImage, ImageError> {
+        self.ensure(reference, policy, secrets).await
+    }
+
     /// Looks up user, primary and supplemental groups by the image's `/etc/passwd` and `/etc/group`.
     /// `user` is the image's `User` or a number from `runAsUser`; empty means root.
     async fn resolve_user(&self, image: &ResolvedImage, user: &str) -> Result<ProcessUser, ImageError>;
@@ -246,8 +269,24 @@ pub trait ImageService: Send + Sync + fmt::Debug + 'static {
     /// Reads these images from the disk, or all, and compares them with their checksums. With `repair`, what is damaged is fetched again.
     async fn verify(&self, references: &[String], repair: bool) -> Result<VerifyReport, ImageError>;
 
+    /// Takes note that a container of the image failed as if files of the image were damaged: it is verified and repaired, once an hour at most. Does not
+    /// wait for that.
+    fn doubt(&self, _image: &ResolvedImage, _why: &str) {}
+
     /// Space that images take.
     async fn usage(&self) -> Result<ImageUsage, ImageError>;
+
+    /// Counts the occasions to ask again before a pause after a failure is over: the network or space is back, or other rules count. Each is also told as
+    /// one of [`ImageService::arrivals`], later.
+    fn retries(&self) -> tokio::sync::watch::Receiver<u64> {
+        // Nothing comes of it.
+        tokio::sync::watch::channel(0).1
+    }
+
+    /// Figures of the store. Cheap: nothing is read that grows with the files of images.
+    async fn figures(&self) -> StoreFigures {
+        StoreFigures::default()
+    }
 
     /// Counts the images that became present, by whichever way; told after the image can be used.
     fn arrivals(&self) -> tokio::sync::watch::Receiver<u64>;

@@ -19,11 +19,12 @@ mod pulls;
 pub use error::*;
 pub use exec::*;
 pub use images::{
-    ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PrunedImage, PullProgress, Repair, VerifiedImage, VerifyReport,
+    ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PrunedImage, PullProgress, Repair, StoreFigures, VerifiedImage,
+    VerifyReport,
 };
 pub use network::{NetworkError, OwnRoute, PodNetwork, PodNetworkStatus};
 pub use pull_secrets::PullSecrets;
-pub use pulls::{HostFigures, PullFigures, PullPhase, PullState, PulledLayer};
+pub use pulls::{HostFigures, PullFigures, PullHold, PullPhase, PullState, PulledLayer};
 
 use async_trait::async_trait;
 use podstead_container::{

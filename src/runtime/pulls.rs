@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use podstead_settings::size::human as human_size;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 /// Stage of a pull.
@@ -11,6 +13,8 @@ use std::time::Duration;
 pub enum PullPhase {
     /// Its manifest and configuration are asked for.
     Resolving,
+    /// It waits before its layers are fetched.
+    Waiting,
     /// Layers are fetched and unpacked.
     Downloading,
     /// All layers are here, and the image is made durable.
@@ -22,6 +26,7 @@ impl PullPhase {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Resolving => "Resolving",
+            Self::Waiting => "Waiting",
             Self::Downloading => "Downloading",
             Self::Storing => "Storing",
         }
@@ -57,6 +62,26 @@ pub struct PulledLayer {
     pub complete: bool,
 }
 
+/// The wait of a pull for a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PullHold {
+    /// The time at which the next window opens, by the clock of this host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+impl fmt::Display for PullHold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("outside the windows for updates")?;
+        // To the minute, as windows are.
+        match self.until {
+            Some(until) => write!(f, ", until {}", until.strftime("%Y-%m-%dT%H:%MZ")),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A pull under way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -71,6 +96,9 @@ pub struct PullState {
     pub phase: PullPhase,
     /// The layers that were not here when it began, from the lowest.
     pub layers: Vec<PulledLayer>,
+    /// Its wait for a window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<PullHold>,
 }
 
 impl PullState {
@@ -130,10 +158,13 @@ impl PullState {
     }
 
     /// The reason why nothing comes: that of its first layer, if all that are missing wait.
-    pub fn waiting(&self) -> Option<&str> {
+    pub fn waiting(&self) -> Option<Cow<'_, str>> {
+        if let Some(hold) = &self.hold {
+            return Some(hold.to_string().into());
+        }
         let mut missing = self.layers.iter().filter(|layer| layer.present_bytes < layer.size_bytes).peekable();
         let first = missing.peek()?.waiting.as_deref();
-        first.filter(|_| missing.all(|layer| layer.waiting.is_some()))
+        first.filter(|_| missing.all(|layer| layer.waiting.is_some())).map(Cow::Borrowed)
     }
 }
 
@@ -180,7 +211,7 @@ mod tests {
 
     fn pull(layers: Vec<PulledLayer>) -> PullState {
         let reference = "r.lan/app:1".to_owned();
-        PullState { number: 1, reference, began_at: Timestamp::UNIX_EPOCH, phase: PullPhase::Downloading, layers }
+        PullState { number: 1, reference, began_at: Timestamp::UNIX_EPOCH, phase: PullPhase::Downloading, layers, hold: None }
     }
 
     #[test]
@@ -199,9 +230,18 @@ mod tests {
     fn pull_waits_when_all_missing_layers_wait() {
         let waiting = |present| PulledLayer { waiting: Some("no route".into()), ..layer(100, present, Some(9)) };
         let state = pull(vec![layer(100, 100, None), waiting(10), waiting(20)]);
-        assert_eq!((state.waiting(), state.rate(), state.left()), (Some("no route"), 0, None));
+        assert_eq!((state.waiting().as_deref(), state.rate(), state.left()), (Some("no route"), 0, None));
         assert_eq!(state.summary().unwrap(), "43% of 300B, waiting: no route");
         let state = pull(vec![waiting(10), layer(100, 10, Some(9))]);
         assert_eq!((state.waiting(), state.rate()), (None, 9));
+    }
+
+    #[test]
+    fn pull_that_is_held_says_until_when() {
+        let until = Some("2026-11-30T01:00:00Z".parse().unwrap());
+        let state = PullState { phase: PullPhase::Waiting, hold: Some(PullHold { until }), ..pull(vec![layer(300, 0, None)]) };
+        let words = "0% of 300B, waiting: outside the windows for updates, until 2026-11-30T01:00Z";
+        assert_eq!(state.summary().unwrap(), words);
+        assert_eq!(PullHold { until: None }.to_string(), "outside the windows for updates");
     }
 }

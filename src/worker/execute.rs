@@ -288,11 +288,14 @@ impl Executor<'_> {
                 self.tell(Some(name), EventType::Normal, "Started", &format!("Started container {name}"));
                 Outcome::Started { id: spec.id, owes_hook: definition.post_start.is_some() }
             }
-            Err(error @ StartError::Create(_)) => {
-                self.start_failed(name, reason::CREATE_CONTAINER_ERROR, error_chain(&error).to_string())
-            }
-            Err(error @ StartError::Execute(_)) => {
-                self.start_failed(name, reason::RUN_CONTAINER_ERROR, error_chain(&error).to_string())
+            Err(error @ (StartError::Create(_) | StartError::Execute(_))) => {
+                let is_made = matches!(error, StartError::Execute(_));
+                let reason = if is_made { reason::RUN_CONTAINER_ERROR } else { reason::CREATE_CONTAINER_ERROR };
+                let message = error_chain(&error).to_string();
+                if suggests_damage(&message) {
+                    self.services.images.doubt(image, &message);
+                }
+                self.start_failed(name, reason, message)
             }
             Err(error @ StartError::Runtime(_)) => {
                 self.start_failed(name, reason::CONTAINER_CREATING, error_chain(&error).to_string())
@@ -348,4 +351,19 @@ impl Executor<'_> {
     pub(super) fn tell(&self, container: Option<&ContainerName>, kind: EventType, reason: &str, message: &str) {
         self.services.events.record(&subject(&self.definition.desired, container), kind, reason, message);
     }
+}
+
+/// Returns true for an error of a start that damaged files of an image may be the reason of: a program that is none, or that cannot be read. The kernel's
+/// word for it comes through a shim, as text.
+fn suggests_damage(message: &str) -> bool {
+    // ENOEXEC, EIO, ELIBBAD and EUCLEAN, as podstead, its libraries and libc spell them.
+    const SIGNS: [&str; 6] = [
+        "exec format error",
+        "Exec format error",
+        "I/O error",
+        "nput/output error",
+        "corrupted shared library",
+        "tructure needs cleaning",
+    ];
+    SIGNS.iter().any(|sign| message.contains(sign))
 }

@@ -47,6 +47,9 @@ pub struct FakeImages {
     present: Mutex<BTreeSet<String>>,
     registry: Mutex<BTreeSet<String>>,
     is_held: watch::Sender<bool>,
+    updates_held: watch::Sender<bool>,
+    retries: watch::Sender<u64>,
+    doubts: Mutex<Vec<String>>,
     arrivals: watch::Sender<u64>,
     progress: broadcast::Sender<PullProgress>,
 }
@@ -57,6 +60,9 @@ impl Default for FakeImages {
             present: Mutex::default(),
             registry: Mutex::default(),
             is_held: watch::Sender::new(false),
+            updates_held: watch::Sender::new(false),
+            retries: watch::Sender::default(),
+            doubts: Mutex::default(),
             arrivals: watch::Sender::default(),
             progress: broadcast::Sender::new(1),
         }
@@ -79,6 +85,27 @@ impl FakeImages {
     pub fn hold(&self, is_held: bool) {
         self.is_held.send_replace(is_held);
     }
+
+    /// While held, pulls for updates do not begin.
+    pub fn hold_updates(&self, is_held: bool) {
+        self.updates_held.send_replace(is_held);
+    }
+
+    /// The network is back, or something else makes another attempt worth while.
+    pub fn try_again(&self) {
+        self.retries.send_modify(|count| *count += 1);
+        self.arrivals.send_modify(|count| *count += 1);
+    }
+
+    /// Images in doubt, by their digests, each as often as it was.
+    pub fn doubts(&self) -> Vec<String> {
+        lock(&self.doubts).clone()
+    }
+
+    /// Number of pulls for updates that wait.
+    pub fn waiting_updates(&self) -> usize {
+        self.updates_held.receiver_count()
+    }
 }
 
 #[async_trait]
@@ -98,6 +125,19 @@ impl ImageService for FakeImages {
             return Err(ImageError::Pull { reference: reference.to_owned(), reason: "no such image".to_owned() });
         }
         Ok(fake_image(reference))
+    }
+
+    async fn ensure_update(&self, reference: &str, policy: PullPolicy, secrets: &PullSecrets) -> Result<ResolvedImage, ImageError> {
+        self.updates_held.subscribe().wait_for(|is_held| !is_held).await.ok();
+        self.ensure(reference, policy, secrets).await
+    }
+
+    fn retries(&self) -> watch::Receiver<u64> {
+        self.retries.subscribe()
+    }
+
+    fn doubt(&self, image: &ResolvedImage, _: &str) {
+        lock(&self.doubts).push(image.digest.clone());
     }
 
     async fn resolve_user(&self, image: &ResolvedImage, user: &str) -> Result<ProcessUser, ImageError> {

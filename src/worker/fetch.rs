@@ -16,7 +16,7 @@ use podstead_telemetry::{error_chain, kubernetes_duration};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// Time in which a pull that made its image present returns.
 const OWN_ARRIVAL: Duration = Duration::from_secs(1);
@@ -60,10 +60,14 @@ pub(super) struct Fetch {
     user: ImageUser,
     reference: String,
     policy: PullPolicy,
+    is_ahead: IsAhead,
 }
 
+/// True as long as the image is for an update of what runs. Closed when nobody wants it any more.
+pub(super) type IsAhead = watch::Receiver<bool>;
+
 /// The container or volume that waits for an image.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ImageUser {
     /// A container.
     Container(ContainerName),
@@ -89,8 +93,13 @@ pub(super) enum FetchNews {
 }
 
 impl Fetch {
-    /// The fetch for an [`Action::EnsureImage`] or [`Action::EnsureVolumeImage`]; `None` for another action.
-    pub(super) fn asked_by(action: &Action, services: &Arc<Services>, desired: &Arc<DesiredPod>) -> Option<Self> {
+    /// The fetch for an [`Action::EnsureImage`] or [`Action::EnsureVolumeImage`]; `None` for another action. `is_ahead` tells of its user.
+    pub(super) fn asked_by(
+        action: &Action,
+        services: &Arc<Services>,
+        desired: &Arc<DesiredPod>,
+        is_ahead: impl FnOnce(&ImageUser) -> IsAhead,
+    ) -> Option<Self> {
         let (user, container, reference, policy) = if let Action::EnsureImage { container, reference, policy } = action {
             (ImageUser::Container(container.clone()), Some(container), reference, policy)
         } else if let Action::EnsureVolumeImage { volume, reference, policy } = action {
@@ -102,6 +111,7 @@ impl Fetch {
             services: Arc::clone(services),
             desired: Arc::clone(desired),
             subject: subject(desired, container),
+            is_ahead: is_ahead(&user),
             user,
             reference: reference.clone(),
             policy: *policy,
@@ -109,15 +119,16 @@ impl Fetch {
     }
 
     /// Fetches the image, records events, and requests a turn of the pod. The result is there before that turn can begin: a turn that finds
-    /// nothing would be the last one.
+    /// nothing would be the last one. Without a result when nobody wants it any more: a pull that waits for a window ends then, too.
     pub(super) async fn run(self, results: mpsc::UnboundedSender<Fetched>) {
         let result = {
-            let mut get = pin!(self.get());
+            let (mut get, mut unwanted) = (pin!(self.get()), pin!(self.unwanted()));
             let mut told = Told::default();
             loop {
                 // Cancel-safe: the fetch goes on in the next turn of the loop.
                 tokio::select! {
                     result = &mut get => break result,
+                    () = &mut unwanted => return,
                     () = tokio::time::sleep(LOOK) => self.tell_progress(&mut told, &results),
                 }
             }
@@ -129,6 +140,11 @@ impl Fetch {
         // Without a worker and a sync loop nothing goes on.
         results.send(Fetched { user: self.user, reference: self.reference, news: FetchNews::Ended(result) }).ok();
         self.services.pokes.send(uid).ok();
+    }
+
+    async fn unwanted(&self) {
+        // An error is the end of the other side, which is waited for.
+        self.is_ahead.clone().wait_for(|_| false).await.map(drop).ok();
     }
 
     /// Sends the progress of the pull, if there is news, and requests a turn of the pod.
@@ -194,15 +210,25 @@ impl Fetch {
     /// Pulls the image; while that takes, one that arrives in another way, such as an import, is as good, unless the registry has to be asked.
     async fn pull_or_arrival(&self, secrets: &PullSecrets) -> Result<Found, ImageError> {
         let images = &self.services.images;
-        let mut arrivals = images.arrivals();
+        let (mut arrivals, mut is_ahead) = (images.arrivals(), self.is_ahead.clone());
         arrivals.mark_unchanged();
-        let mut pull = pin!(images.ensure(&self.reference, self.policy, secrets));
+        let mut is_update = *is_ahead.borrow_and_update();
+        let mut pull = match is_update {
+            true => images.ensure_update(&self.reference, self.policy, secrets),
+            false => images.ensure(&self.reference, self.policy, secrets),
+        };
         loop {
-            // Both are kept for the next turn of the loop.
+            // All are kept for the next turn of the loop.
             tokio::select! {
                 biased;
                 pulled = &mut pull => return pulled.map(Found::Pulled),
                 Ok(()) = arrivals.changed(), if self.policy != PullPolicy::Always => {}
+                Ok(_) = is_ahead.wait_for(|is_ahead| !is_ahead), if is_update => {
+                    // What ran has ended: nothing is left to wait for.
+                    is_update = false;
+                    pull = images.ensure(&self.reference, self.policy, secrets);
+                    continue;
+                }
             }
             if let Ok(arrived) = images.ensure(&self.reference, PullPolicy::Never, secrets).await {
                 // It may be the pull itself that has just made it present.
@@ -303,6 +329,7 @@ mod tests {
                 began_at: jiff::Timestamp::UNIX_EPOCH,
                 phase: PullPhase::Downloading,
                 layers: vec![layer],
+                hold: None,
             };
             told.news(&pull, begun + Duration::from_secs(seconds))
         };

@@ -9,7 +9,7 @@ use super::halt::Given;
 use super::hook::Hooks;
 use super::measure::{Measured, Measurement};
 use super::phase::{Cause, WorkPhase};
-use super::plan::{Action, PlanInput, PodActions, compute_pod_actions, is_stopped};
+use super::plan::{Action, Ahead, PlanInput, PodActions, compute_pod_actions, is_stopped};
 use super::plugged::DeviceWork;
 use super::publish::{Published, Saved};
 use super::queue::Work;
@@ -33,7 +33,7 @@ use podstead_telemetry::trace;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 /// More rounds than any pod needs; a plan that never becomes empty must not spin.
@@ -73,6 +73,14 @@ pub(super) struct PodWorker {
     pub(super) timing: Timing,
 }
 
+/// Returns true if the image of this user is for an update of what runs.
+fn is_ahead(user: &ImageUser, ahead: &Ahead) -> bool {
+    match user {
+        ImageUser::Container(name) => ahead.containers.contains(name),
+        ImageUser::Volume(_) => ahead.volumes,
+    }
+}
+
 /// Images being fetched, and storage being measured; aborted when the worker goes.
 #[derive(Debug)]
 struct Background {
@@ -81,13 +89,35 @@ struct Background {
     fetched: (mpsc::UnboundedSender<Fetched>, mpsc::UnboundedReceiver<Fetched>),
     /// Results of measuring. Unbounded: at most one is under way.
     measured: (mpsc::UnboundedSender<Measured>, mpsc::UnboundedReceiver<Measured>),
+    /// Users of images being fetched, each with whether the image is for an update of what runs.
+    ahead: BTreeMap<ImageUser, watch::Sender<bool>>,
     /// Count of image arrivals at the last lookup of missing images.
     arrivals: u64,
+    /// Count of occasions to ask again for images at that time.
+    retries: u64,
 }
 
 impl Background {
     fn new() -> Self {
-        Self { tasks: JoinSet::new(), fetched: mpsc::unbounded_channel(), measured: mpsc::unbounded_channel(), arrivals: 0 }
+        Self {
+            tasks: JoinSet::new(),
+            fetched: mpsc::unbounded_channel(),
+            measured: mpsc::unbounded_channel(),
+            ahead: BTreeMap::new(),
+            arrivals: 0,
+            retries: 0,
+        }
+    }
+
+    /// Tells fetches of the plan. One that was begun for an earlier definition ends when another begins for its user, or its user is gone.
+    fn tell_ahead(&mut self, definition: &PodDefinition, ahead: &Ahead) {
+        self.ahead.retain(|user, told| {
+            told.send_if_modified(|told| std::mem::replace(told, is_ahead(user, ahead)) != *told);
+            match user {
+                ImageUser::Container(name) => definition.container(name).is_some(),
+                ImageUser::Volume(name) => definition.volume_images.iter().any(|image| image.volume == *name),
+            }
+        });
     }
 
     /// Forgets the tasks that ended, so that the set does not grow.
@@ -208,6 +238,9 @@ impl PodWorker {
             }
             self.look_at_health(services, &observed);
             let plan = self.plan(services, &observed);
+            if self.phase == WorkPhase::Sync {
+                self.background.tell_ahead(&self.definition, &plan.ahead);
+            }
             self.tell_waiting(services, &plan);
             self.waiting.clone_from(&plan.waiting);
             self.starting.clone_from(&plan.starting);
@@ -230,7 +263,7 @@ impl PodWorker {
                 return TurnEnd::Wait(plan.wake.into_iter().chain(devices_due).min());
             }
             self.timing.restart(services, &self.record, &plan.actions);
-            self.execute(services, &observed, plan.actions).await;
+            self.execute(services, &observed, plan.actions, &plan.ahead).await;
             began = Tick::now();
         }
         tracing::error!(pod = %self.definition.desired.full_name, "the pod's plan does not settle, retrying later");
@@ -342,14 +375,20 @@ impl PodWorker {
     }
 
     /// Takes the steps one after the other, preparations at once, until one does not go as planned.
-    async fn execute(&mut self, services: &Arc<Services>, observed: &ObservedPod, actions: Vec<Action>) {
+    async fn execute(&mut self, services: &Arc<Services>, observed: &ObservedPod, actions: Vec<Action>, ahead: &Ahead) {
         let mut sandbox = observed.sandbox.clone();
         let mut rest = actions.as_slice();
         while !rest.is_empty() {
             let preparations = rest.iter().take_while(|action| action.is_preparation()).count();
             let (wave, later) = rest.split_at(preparations.max(1));
             rest = later;
-            for fetch in wave.iter().filter_map(|action| Fetch::asked_by(action, services, &self.definition.desired)) {
+            for action in wave {
+                let told = |user: &ImageUser| {
+                    let (told, is_ahead) = watch::channel(is_ahead(user, ahead));
+                    self.background.ahead.insert(user.clone(), told);
+                    is_ahead
+                };
+                let Some(fetch) = Fetch::asked_by(action, services, &self.definition.desired, told) else { continue };
                 self.background.tasks.spawn(fetch.run(self.background.fetched.0.clone()));
             }
             let asked = |action| Measurement::asked_by(action, services, &self.definition, observed);
@@ -456,6 +495,11 @@ impl PodWorker {
     async fn look_for_arrived_images(&mut self, services: &Arc<Services>) {
         let arrivals = *services.images.arrivals().borrow();
         if std::mem::replace(&mut self.background.arrivals, arrivals) == arrivals {
+            return;
+        }
+        let retries = *services.images.retries().borrow();
+        if std::mem::replace(&mut self.background.retries, retries) != retries {
+            self.state.retry_failed_pulls();
             return;
         }
         let mut arrived = Vec::new();

@@ -189,7 +189,7 @@ fn pull_state(present_bytes: u64, waiting: Option<&str>) -> PullState {
         ..PulledLayer::default()
     };
     let (reference, began_at) = ("docker.io/library/redis:7".to_owned(), Timestamp::now());
-    PullState { number: 3, reference, began_at, phase: PullPhase::Downloading, layers: vec![layer] }
+    PullState { number: 3, reference, began_at, phase: PullPhase::Downloading, layers: vec![layer], hold: None }
 }
 
 #[test]

@@ -26,3 +26,4 @@ mod torture;
 mod tree;
 mod upgrade;
 mod verify;
+mod windows;

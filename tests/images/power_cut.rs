@@ -76,6 +76,16 @@ impl Disk {
         run(Command::new("mount").args(["-o", "remount,abort,errors=remount-ro"]).arg(self.mount_point()));
     }
 
+    /// The kernel finds an error in the file system, which goes on.
+    pub(crate) fn report_error(&self) {
+        use std::os::linux::fs::MetadataExt;
+        let device = fs::metadata(self.mount_point()).unwrap().st_dev();
+        let block = format!("/sys/dev/block/{}:{}", nix::sys::stat::major(device), nix::sys::stat::minor(device));
+        let name = fs::read_link(block).unwrap().file_name().unwrap().to_owned();
+        assert!(name.to_string_lossy().starts_with("loop"), "{name:?} is not the disk of a test");
+        fs::write(Path::new("/sys/fs/ext4").join(name).join("trigger_fs_error"), "for a test").unwrap();
+    }
+
     /// It comes back. Waits for threads of the store that was dropped: they block on the disk, and have files open until they fail.
     pub(crate) fn restart(&self) {
         let deadline = Instant::now() + Duration::from_secs(60);

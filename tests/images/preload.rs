@@ -123,6 +123,14 @@ async fn image_of_a_removed_archive_is_an_ordinary_one() {
     fs::remove_file(archive).unwrap();
     eventually("the removal to be seen", async || kept().await.is_empty()).await;
     assert_eq!(references(&running.store).await, ["localhost/a:1"], "it stays as long as there is space");
+    let told = "a.tar was removed: localhost/a:1 now stay only while something needs them";
+    eventually("the event", async || running.told(EventType::Normal, told) == 1).await;
+    let running = Preloaded::start_with(running.stop().await, small_reserve());
+    let marks = Arc::new(Marks::default());
+    marks.set(&[]);
+    running.store.set_roots(marks);
+    eventually("the first listing", async || running.store.prune(true, true).await.is_ok()).await;
+    assert_eq!(running.told(EventType::Normal, told), 1, "once, also after a restart");
     running.store.prune(true, false).await.unwrap();
     assert_eq!((references(&running.store).await.len(), running.test.layers()), (0, 0));
     running.stop().await;

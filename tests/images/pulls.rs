@@ -1,7 +1,7 @@
 //! Pulling from registries that misbehave, refuse or are gone.
 
 use crate::fake_registry::{Door, FakeRegistry, Fault, PASSWORD, USER};
-use crate::support::{TestStore, references};
+use crate::support::{TestStore, eventually, references, run};
 use podstead::pod::objects::{ObjectKind, ObjectName};
 use podstead::pod::pull_secrets::PullSecret;
 use podstead::telemetry::events::EventType;
@@ -10,6 +10,7 @@ use podstead::{
     pod::containers::PullPolicy,
     runtime::{ImageError, ImageService, PullSecrets},
 };
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -325,4 +326,30 @@ async fn pulls_and_tokens_are_shared_by_those_with_the_same_credentials_only() {
         let shown = format!("{:?} {:?}", bench.store, good);
         assert!(!shown.contains(PASSWORD), "{shown}");
     }
+}
+
+/// I14: in a network namespace of its own, where nothing else comes and goes.
+#[test]
+fn link_that_is_back_ends_a_wait() {
+    let heard = std::thread::spawn(|| {
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let test = TestStore::new();
+            let store = test.open();
+            let watching = tokio::spawn(store.run_check());
+            let (retries, arrivals) = (store.retries(), store.arrivals());
+            let ip = |arguments: &str| run(Command::new("ip").args(arguments.split(' ')));
+            ip("link set lo up");
+            eventually("the occasion", async || {
+                // Until the watch has begun, nobody hears of it.
+                ip("address replace 192.0.2.1/24 dev lo");
+                *retries.borrow() > 0 && *arrivals.borrow() > 0
+            })
+            .await;
+            watching.abort();
+            assert!(watching.await.unwrap_err().is_cancelled());
+        });
+    });
+    heard.join().unwrap();
 }

@@ -1,6 +1,7 @@
 //! Damage of stored images: found, and mended from a registry or an archive.
 
-use crate::collection::Marks;
+use crate::collection::{Marks, small_reserve};
+use crate::power_cut::Disk;
 use crate::real_registry::Registry;
 use crate::support::{TestStore, eventually, references};
 use podstead::{
@@ -226,4 +227,41 @@ async fn damaged_documents_and_records_are_fetched_again() {
     drop(store);
     let store = open(&test, &registry);
     assert_eq!(store.ensure(&registry.image("app:1"), PullPolicy::Never, &PullSecrets::none()).await.unwrap(), image);
+}
+
+/// I47.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn doubt_makes_an_image_be_mended() {
+    let site = Site::new().await;
+    site.damage();
+    site.store.doubt(&site.image, "exec format error");
+    eventually("the repair", async || !site.told("ImageRepaired").is_empty()).await;
+    assert!(site.is_whole());
+}
+
+/// I47: the kernel tells of an error of the file system.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn error_of_the_file_system_is_a_doubt() {
+    let Site { test, registry, store, .. } = Site::new().await;
+    drop(store);
+    let disk = Disk::new();
+    let config = ImageStoreConfig { registries: vec![registry.config()], ..small_reserve() };
+    let store = ImageStore::open(&disk.root(), crate::support::with_jobs(config), test.events.clone()).unwrap();
+    let marks = Arc::new(Marks::default());
+    marks.set(&[registry.image("app:1")]);
+    store.set_roots(marks);
+    let image = store.ensure(&registry.image("app:1"), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap();
+    let checking = tokio::spawn(store.run_check());
+    let added = image.layers[1].join("etc/added");
+    fs::write(&added, b"written by the disk!\n").unwrap();
+    let repaired = || test.events.all().iter().any(|(_, reason, _)| reason == "ImageRepaired");
+    eventually("the repair", async || {
+        // Until the watch has begun, an error is one of the past.
+        disk.report_error();
+        repaired()
+    })
+    .await;
+    assert_eq!(fs::read(&added).unwrap(), b"written by the layer\n");
+    checking.abort();
+    assert!(checking.await.unwrap_err().is_cancelled());
 }

@@ -49,6 +49,7 @@ pub(super) async fn page(backend: &Backend, page: Page) -> Answer {
                 figures: backend.images.pull_figures(),
                 running: pulls.len(),
                 waiting: pulls.iter().filter(|pull| pull.waiting().is_some()).count(),
+                store: backend.images.figures().await,
             };
             let observed = own::Own {
                 sources: &sources,

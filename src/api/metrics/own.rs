@@ -5,7 +5,7 @@ use crate::services::{Denied, Figures};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 use podstead_pod::SourceId;
-use podstead_runtime::PullFigures;
+use podstead_runtime::{PullFigures, StoreFigures};
 use podstead_settings::HookStanding;
 use podstead_store::SourceStatus;
 use podstead_sys::proc_stat::ProcessUsage;
@@ -37,6 +37,7 @@ pub(super) struct Images {
     pub(super) running: usize,
     /// Those of them to which nothing comes.
     pub(super) waiting: usize,
+    pub(super) store: StoreFigures,
 }
 
 fn since_1970(at: Timestamp) -> f64 {
@@ -74,7 +75,7 @@ pub(super) fn own(observed: &Own<'_>) -> String {
 }
 
 fn images_of(out: &mut Exposition, images: &Images) {
-    let Images { figures: PullFigures { hosts, succeeded, failed, time }, running, waiting } = images;
+    let Images { figures: PullFigures { hosts, succeeded, failed, time }, running, waiting, store } = images;
     let mut family = out.family(
         "podstead_image_pull_bytes_total",
         Kind::Counter,
@@ -100,6 +101,21 @@ fn images_of(out: &mut Exposition, images: &Images) {
     out.family("podstead_image_pulls", Kind::Gauge, "Pulls of images under way.").sample(&[], *running as f64);
     out.family("podstead_image_pulls_waiting", Kind::Gauge, "Pulls of images under way to which nothing comes.")
         .sample(&[], *waiting as f64);
+    let StoreFigures { images, layer_bytes, pinned_bytes, partial_bytes, collected_images, collected_bytes } = store;
+    out.family("podstead_images", Kind::Gauge, "Images in the store.").sample(&[], *images as f64);
+    out.family(
+        "podstead_image_store_bytes",
+        Kind::Gauge,
+        "Disk space of layers of images, each counted once, and of partly downloaded ones.",
+    )
+    .sample(&[("content", "layers")], *layer_bytes as f64)
+    .sample(&[("content", "partial")], *partial_bytes as f64);
+    out.family("podstead_image_pinned_bytes", Kind::Gauge, "Disk space of layers of pinned images.")
+        .sample(&[], *pinned_bytes as f64);
+    out.family("podstead_images_collected_total", Kind::Counter, "Images that were removed because nothing needed them.")
+        .sample(&[], *collected_images as f64);
+    out.family("podstead_image_collected_bytes_total", Kind::Counter, "Disk space of images that were removed.")
+        .sample(&[], *collected_bytes as f64);
 }
 
 fn sources_of(out: &mut Exposition, sources: &[SourceStatus], contact: impl Fn(&SourceId) -> Option<Timestamp>) {

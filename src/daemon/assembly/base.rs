@@ -166,6 +166,8 @@ fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>)
         collection: config.images.collection.clone(),
         parallel_layers: config.max_parallel_layer_pulls,
         minimum_rate: config.minimum_pull_rate,
+        bandwidth: config.images.bandwidth,
+        windows: config.images.windows.clone(),
         fingerprint_key: FingerprintKey::new(machine_key.derive(PULL_SECRETS)),
         jobs: JobSettings { slice: Some(config.paths.cgroup_slice()), ..JobSettings::default() },
         ..ImageStoreConfig::default()

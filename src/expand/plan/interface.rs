@@ -57,6 +57,8 @@ pub struct Warm {
     pub pull_secrets: Vec<String>,
     /// The images.
     pub images: Vec<(String, PullPolicy)>,
+    /// A pod of the workload is ready, so that the update may wait for its time.
+    pub is_served: bool,
 }
 
 /// An event of a workload.

@@ -513,6 +513,7 @@ impl Expander {
         now: &Now<'_>,
         expansion: &mut Expansion,
     ) {
+        let is_served = self.pods_of(key).values().any(|pod| pod.ready_since.is_some() && !pod.is_terminating);
         let Decision { memory, pods, claims, jobs, shown, events, warm, wake, wake_wall } = decision;
         let Some(Unit::Wanted(live)) = self.units.get_mut(key) else { return };
         let wanted = live.wanted.clone();
@@ -540,6 +541,7 @@ impl Expander {
                 source: wanted.source.clone(),
                 pull_secrets: secrets.map(|secret| secret.name.clone()).collect(),
                 images: images.collect(),
+                is_served,
             }
         });
         expansion.warm.insert(key.clone(), warm);

@@ -21,7 +21,7 @@ use async_trait::async_trait;
 use plan::{Amount, Goal, Plan};
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
-use podstead_runtime::{ImageUsage, PruneReport, PrunedImage};
+use podstead_runtime::{ImageUsage, PruneReport, PrunedImage, StoreFigures};
 use podstead_telemetry::counted;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use pressure::Pressure;
@@ -309,6 +309,14 @@ impl Collector {
         Ok(usage)
     }
 
+    /// Figures of the store and of what was removed from it.
+    pub(super) fn figures(&self) -> StoreFigures {
+        let named = self.config.pinned.iter().filter_map(|image| image.parse::<Reference>().ok());
+        let names: Vec<String> = named.map(|reference| reference.to_string()).collect();
+        let Totals { images, bytes } = *self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        StoreFigures { collected_images: images, collected_bytes: bytes, ..self.disk.figures(&names) }
+    }
+
     /// Tells when the disk becomes full and when it is not any more.
     async fn judge(&self) {
         let Some(free) = self.free() else { return };
@@ -325,7 +333,7 @@ impl Collector {
             tracing::info!("{message}");
             self.events.record(&Subject::Node, EventType::Normal, "DiskRecovered", &message);
             self.pressure.send_replace(Pressure::Fine);
-            self.disk.tell_space();
+            self.disk.tell_again();
         }
     }
 }

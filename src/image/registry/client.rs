@@ -330,9 +330,7 @@ impl Host {
             }
             _ => (0, response.content_length()),
         };
-        let name = self.name.clone();
-        let chunks = response.bytes_stream().map(move |chunk| chunk.map_err(|error| RegistryError::from_http(&name, &error)));
-        Ok(BlobStream { offset, total, chunks: chunks.boxed() })
+        Ok(BlobStream { offset, total, chunks: self.transport.chunks(response, &self.name) })
     }
 
     fn nonsense(&self, reason: &str) -> RegistryError {
@@ -537,9 +535,9 @@ impl Host {
 
     async fn body(&self, response: Response, limit: u64) -> Result<Bytes, RegistryError> {
         let mut body = BytesMut::new();
-        let mut chunks = response.bytes_stream();
+        let mut chunks = self.transport.chunks(response, &self.name);
         while let Some(chunk) = chunks.next().await {
-            let chunk = chunk.map_err(|error| RegistryError::from_http(&self.name, &error))?;
+            let chunk = chunk?;
             if (body.len() + chunk.len()) as u64 > limit {
                 return Err(RegistryError::TooLarge { host: self.name.clone(), limit });
             }

@@ -6,6 +6,9 @@ use super::super::explain::explain;
 use super::RegistryError;
 use super::hosts::Endpoint;
 use super::origin::{self, MAX_REDIRECTS, Realm, RedirectRefusal};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
 use podstead_outbound::{self as outbound, AddressGuard, GuardedResolver};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
@@ -58,7 +61,7 @@ pub(super) struct Transport {
 impl Transport {
     pub(super) fn new(endpoint: &Endpoint, plain: Arc<[String]>, stall: Duration) -> Result<Self, RegistryError> {
         let guard = Arc::new(AddressGuard::new(outbound::proxies_of_environment()));
-        let own = client(endpoint, stall, None)?;
+        let own = client(endpoint, None)?;
         let mut headers = HeaderMap::new();
         for (name, value) in &endpoint.headers {
             if let (Ok(name), Ok(mut value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
@@ -106,6 +109,20 @@ impl Transport {
         self.head(prepare(client), &realm.url, Some(Instant::now() + timeout)).await
     }
 
+    /// The body of an answer. An error comes in place of the next chunk if there is none for too long after it was asked for; a reader that pauses is not
+    /// taken for a silent host.
+    pub(super) fn chunks(&self, response: Response, host: &str) -> BoxStream<'static, Result<Bytes, RegistryError>> {
+        let (stall, state) = (self.stall, (response.bytes_stream().boxed(), host.to_owned()));
+        let next = move |(mut chunks, host): (BoxStream<'static, reqwest::Result<Bytes>>, String)| async move {
+            let chunk = match tokio::time::timeout(stall, chunks.next()).await {
+                Ok(chunk) => chunk?.map_err(|error| RegistryError::from_http(&host, &error)),
+                Err(_) => Err(RegistryError::Stalled { host: host.clone() }),
+            };
+            Some((chunk, (chunks, host)))
+        };
+        stream::unfold(state, next).boxed()
+    }
+
     fn refused(&self, from: &Url, refusal: RedirectRefusal) -> RegistryError {
         RegistryError::Redirect { host: self.name(from), reason: refusal.to_string() }
     }
@@ -129,10 +146,10 @@ impl Transport {
         // Nobody else learns who asks.
         let mut secure = self.endpoint.clone().without_identity();
         secure.access.http = false;
-        let client = match client(&secure, self.stall, resolver()) {
+        let client = match client(&secure, resolver()) {
             Ok(client) => client,
             // A host without certificate authorities can still be led from http to http.
-            Err(_) if self.endpoint.access.http => client(&self.endpoint, self.stall, resolver())?,
+            Err(_) if self.endpoint.access.http => client(&self.endpoint, resolver())?,
             Err(error) => return Err(error),
         };
         Ok(self.away.get_or_init(|| client))
@@ -145,7 +162,7 @@ impl Transport {
             None => request,
         };
         let host = || self.name(url);
-        let response = match tokio::time::timeout(HEAD_TIMEOUT, request.send()).await {
+        let response = match tokio::time::timeout(HEAD_TIMEOUT.min(self.stall), request.send()).await {
             Ok(sent) => sent.map_err(|error| RegistryError::from_http(&host(), &error))?,
             Err(_) => return Err(RegistryError::Stalled { host: host() }),
         };
@@ -172,7 +189,7 @@ fn is_redirect(status: StatusCode) -> bool {
     )
 }
 
-fn client(endpoint: &Endpoint, stall: Duration, resolver: Option<GuardedResolver>) -> Result<Client, RegistryError> {
+fn client(endpoint: &Endpoint, resolver: Option<GuardedResolver>) -> Result<Client, RegistryError> {
     let access = &endpoint.access;
     let setup = |reason: String| RegistryError::Setup { host: access.host.clone(), reason };
     outbound::install_provider();
@@ -181,7 +198,6 @@ fn client(endpoint: &Endpoint, stall: Duration, resolver: Option<GuardedResolver
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .connect_timeout(endpoint.connect_timeout.unwrap_or(CONNECT_TIMEOUT))
-        .read_timeout(stall)
         .pool_idle_timeout(KEEP_IDLE);
     if let Some(resolver) = resolver {
         builder = builder.dns_resolver(resolver);

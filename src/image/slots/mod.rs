@@ -1,19 +1,24 @@
 //! Slots for transfers, so that a registry which is slow delays its own images only.
 //!
+//! * The most urgent transfer gets the next slot, and each gains on others with the time that it waits.
 //! * At most `per_host` transfers of one host run, and at most `total` in all; but one of each host runs whatever the others do, up to a limit.
 //! * A transfer that waits gives its slot away after [`PATIENCE`] and queues for another one before it goes on.
 //! * A transfer that has begun holds an unpacker with its memory, waiting or not; those are limited, too.
 
 mod queue;
 
+use super::interest::Urgency;
 pub(super) use queue::SlotLimits;
-use queue::{Request, State};
+use queue::{Request, State, Ticket};
 use std::fmt;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
+/// Between two looks at the urgency of a transfer that waits.
+const LOOK: Duration = Duration::from_secs(1);
 /// A transfer that waits for longer gives its slot away.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -21,7 +26,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Slots {
     state: Mutex<State>,
     changed: Notify,
+    begun: Instant,
 }
+
+/// The urgency of a transfer at present.
+pub(super) type UrgencyOf = Arc<dyn Fn() -> Urgency + Send + Sync>;
 
 impl fmt::Debug for Slots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,7 +40,7 @@ impl fmt::Debug for Slots {
 
 impl Slots {
     pub(super) fn new(limits: SlotLimits) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(State::new(limits)), changed: Notify::new() })
+        Arc::new(Self { state: Mutex::new(State::new(limits)), changed: Notify::new(), begun: Instant::now() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -39,14 +48,21 @@ impl Slots {
     }
 
     /// Waits for a slot for a new transfer from `host`.
-    pub(super) async fn begin(self: &Arc<Self>, host: &str) -> Slot {
-        self.wait(host, Request::Begin).await;
-        Slot { slots: Arc::clone(self), host: host.to_owned(), is_held: true }
+    pub(super) async fn begin(self: &Arc<Self>, host: &str, urgency: UrgencyOf) -> Slot {
+        self.wait(host, Request::Begin, &*urgency).await;
+        Slot { slots: Arc::clone(self), host: host.to_owned(), urgency, is_held: true }
     }
 
-    async fn wait(&self, host: &str, request: Request) {
-        let waiting = Waiting { slots: self, ticket: self.state().enqueue(host, request) };
+    async fn wait(&self, host: &str, request: Request, urgency: &(dyn Fn() -> Urgency + Send + Sync)) {
+        let mut known = urgency();
+        let ticket = self.state().enqueue(host, request, known, self.begun.elapsed());
+        let mut waiting = Waiting { slots: self, ticket };
         loop {
+            let now = urgency();
+            if now != known {
+                waiting.ticket = self.state().change(waiting.ticket, known, now);
+                known = now;
+            }
             let changed = self.changed.notified();
             let mut changed = pin!(changed);
             changed.as_mut().enable();
@@ -55,7 +71,8 @@ impl Slots {
                 // Another one may be served, too.
                 return;
             }
-            changed.await;
+            // Either way it looks again.
+            let _changed = tokio::time::timeout(LOOK, changed).await;
         }
     }
 }
@@ -63,7 +80,7 @@ impl Slots {
 /// A place in the queue, left when it is dropped.
 struct Waiting<'a> {
     slots: &'a Slots,
-    ticket: u64,
+    ticket: Ticket,
 }
 
 impl Drop for Waiting<'_> {
@@ -75,11 +92,17 @@ impl Drop for Waiting<'_> {
 }
 
 /// A transfer that has begun; its slot, while it runs.
-#[derive(Debug)]
 pub(super) struct Slot {
     slots: Arc<Slots>,
     host: String,
+    urgency: UrgencyOf,
     is_held: bool,
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").field("host", &self.host).field("is_held", &self.is_held).finish_non_exhaustive()
+    }
 }
 
 impl Slot {
@@ -110,7 +133,7 @@ impl Slot {
 
     async fn take(&mut self) {
         if !self.is_held {
-            self.slots.wait(&self.host, Request::Resume).await;
+            self.slots.wait(&self.host, Request::Resume, &*self.urgency).await;
             self.is_held = true;
         }
     }
@@ -129,6 +152,10 @@ mod tests {
 
     const LIMITS: SlotLimits = SlotLimits { per_host: 3, total: 6 };
 
+    async fn begin(slots: &Arc<Slots>, host: &str) -> Slot {
+        slots.begin(host, Arc::new(|| Urgency::Start)).await
+    }
+
     async fn soon<T>(work: impl Future<Output = T>) -> Option<T> {
         tokio::time::timeout(Duration::from_secs(1), work).await.ok()
     }
@@ -138,14 +165,14 @@ mod tests {
         let slots = Slots::new(LIMITS);
         let mut held = Vec::new();
         for host in ["a", "a", "a", "b", "b", "b"] {
-            held.push(soon(slots.begin(host)).await.expect("a free slot"));
+            held.push(soon(begin(&slots, host)).await.expect("a free slot"));
         }
-        assert!(soon(slots.begin("a")).await.is_none());
-        let only = soon(slots.begin("c")).await.expect("the first of its host");
-        assert!(soon(slots.begin("c")).await.is_none());
+        assert!(soon(begin(&slots, "a")).await.is_none());
+        let only = soon(begin(&slots, "c")).await.expect("the first of its host");
+        assert!(soon(begin(&slots, "c")).await.is_none());
         drop(only);
         held.clear();
-        assert!(soon(slots.begin("a")).await.is_some());
+        assert!(soon(begin(&slots, "a")).await.is_some());
         assert!(slots.state().is_idle());
     }
 
@@ -153,13 +180,13 @@ mod tests {
     async fn waiting_transfer_gives_its_slot_away() {
         let slots = Slots::new(SlotLimits { per_host: 1, total: 1 });
         let (finish, finished) = tokio::sync::oneshot::channel::<()>();
-        let mut first = slots.begin("a").await;
+        let mut first = begin(&slots, "a").await;
         let waiting = tokio::spawn(async move {
             first.lend_during(finished).await.unwrap();
             first
         });
-        assert!(soon(slots.begin("a")).await.is_none(), "not before its patience is over");
-        let second = slots.begin("a").await;
+        assert!(soon(begin(&slots, "a")).await.is_none(), "not before its patience is over");
+        let second = begin(&slots, "a").await;
         finish.send(()).unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(!waiting.is_finished(), "it waits for a slot");
@@ -172,30 +199,55 @@ mod tests {
         let slots = Slots::new(LIMITS);
         let mut begun = Vec::new();
         for _ in 0..6 {
-            let mut slot = soon(slots.begin("a")).await.unwrap();
+            let mut slot = soon(begin(&slots, "a")).await.unwrap();
             slot.give_away();
             begun.push(slot);
         }
-        assert!(soon(slots.begin("a")).await.is_none());
-        assert!(soon(slots.begin("b")).await.is_some());
+        assert!(soon(begin(&slots, "a")).await.is_none());
+        assert!(soon(begin(&slots, "b")).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_stops_waiting_keeps_nobody_waiting() {
         let slots = Slots::new(SlotLimits { per_host: 1, total: 1 });
-        let held = slots.begin("a").await;
+        let held = begin(&slots, "a").await;
         let impatient = tokio::spawn({
             let slots = Arc::clone(&slots);
-            async move { slots.begin("a").await }
+            async move { begin(&slots, "a").await }
         });
         tokio::time::sleep(Duration::from_secs(1)).await;
         let patient = tokio::spawn({
             let slots = Arc::clone(&slots);
-            async move { slots.begin("a").await }
+            async move { begin(&slots, "a").await }
         });
         tokio::time::sleep(Duration::from_secs(1)).await;
         impatient.abort();
         drop(held);
         soon(patient).await.unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_transfer_becomes_urgent() {
+        let slots = Slots::new(SlotLimits { per_host: 1, total: 1 });
+        let held = begin(&slots, "a").await;
+        let is_urgent = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let wait = |urgency: UrgencyOf| {
+            let slots = Arc::clone(&slots);
+            tokio::spawn(async move { slots.begin("a", urgency).await })
+        };
+        let known = Arc::clone(&is_urgent);
+        let update = wait(Arc::new(move || match known.load(std::sync::atomic::Ordering::Relaxed) {
+            true => Urgency::Start,
+            false => Urgency::Update,
+        }));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let start = wait(Arc::new(|| Urgency::Start));
+        is_urgent.store(true, std::sync::atomic::Ordering::Relaxed);
+        tokio::time::sleep(2 * LOOK).await;
+        drop(held);
+        let served = soon(update).await.expect("it came first").unwrap();
+        assert!(!start.is_finished());
+        drop(served);
+        soon(start).await.unwrap().unwrap();
     }
 }

@@ -1,6 +1,8 @@
 //! The queue for slots: which transfer runs next. **Pure**.
 
+use super::super::interest::Urgency;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Transfers that run although `total` is reached, for they are the only ones of their hosts.
 const HOSTS_MAX: usize = 16;
@@ -30,13 +32,28 @@ pub(super) enum Request {
     Resume,
 }
 
+/// A place in the queue: that of a time, which is later for less urgent transfers. So the more urgent one is served first, and one that waited for so
+/// much longer comes before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ticket {
+    at: Duration,
+    number: u64,
+}
+
+impl Ticket {
+    /// The place after a change of the urgency.
+    fn moved(self, from: Urgency, to: Urgency) -> Self {
+        Self { at: (self.at + to.handicap()).saturating_sub(from.handicap()), ..self }
+    }
+}
+
 /// Running and waiting transfers.
 #[derive(Debug)]
 pub(super) struct State {
     limits: SlotLimits,
     hosts: BTreeMap<String, Count>,
-    /// First come, first served, among those that can be served.
-    queue: BTreeMap<u64, (String, Request)>,
+    /// The first one that can be served is.
+    queue: BTreeMap<Ticket, (String, Request)>,
     next: u64,
 }
 
@@ -68,20 +85,29 @@ impl State {
     }
 
     /// Removes an abandoned ticket.
-    pub(super) fn leave(&mut self, ticket: u64) {
+    pub(super) fn leave(&mut self, ticket: Ticket) {
         self.queue.remove(&ticket);
     }
 
-    /// Queues for a slot; returns the ticket.
-    pub(super) fn enqueue(&mut self, host: &str, request: Request) -> u64 {
-        let ticket = self.next;
+    /// Queues for a slot at `now`; returns the ticket.
+    pub(super) fn enqueue(&mut self, host: &str, request: Request, urgency: Urgency, now: Duration) -> Ticket {
+        let ticket = Ticket { at: now + urgency.handicap(), number: self.next };
         self.next += 1;
         self.queue.insert(ticket, (host.to_owned(), request));
         ticket
     }
 
+    /// Moves a ticket whose urgency has changed; returns its new place.
+    pub(super) fn change(&mut self, ticket: Ticket, from: Urgency, to: Urgency) -> Ticket {
+        let moved = ticket.moved(from, to);
+        if let Some(waiting) = self.queue.remove(&ticket) {
+            self.queue.insert(moved, waiting);
+        }
+        moved
+    }
+
     /// Gives a slot to the ticket, if it is its turn.
-    pub(super) fn serve(&mut self, ticket: u64) -> bool {
+    pub(super) fn serve(&mut self, ticket: Ticket) -> bool {
         let turn = self.queue.iter().find(|(_, (host, request))| self.may(host, *request)).map(|(first, _)| *first);
         if turn != Some(ticket) {
             return false;
@@ -131,6 +157,40 @@ mod tests {
         proptest::collection::vec(step, 0..120)
     }
 
+    /// The hosts of the queue in the order in which they are served.
+    fn order(requests: &[(&str, Urgency, u64)]) -> Vec<String> {
+        let mut state = State::new(SlotLimits { per_host: 1, total: HOSTS_MAX });
+        for (host, urgency, minutes) in requests {
+            state.enqueue(host, Request::Begin, *urgency, Duration::from_secs(60 * minutes));
+        }
+        state.queue.into_values().map(|(host, _)| host).collect()
+    }
+
+    #[test]
+    fn urgent_comes_first_and_waiting_counts() {
+        let requests = [("hand", Urgency::ByHand, 0), ("update", Urgency::Update, 1), ("start", Urgency::Start, 2)];
+        assert_eq!(order(&requests), ["start", "update", "hand"]);
+        let late = [
+            ("update", Urgency::Update, 0),
+            ("soon", Urgency::Start, 9),
+            ("late", Urgency::Start, 11),
+            ("more", Urgency::Start, 11),
+        ];
+        assert_eq!(order(&late), ["soon", "update", "late", "more"]);
+    }
+
+    #[test]
+    fn ticket_moves_with_its_urgency() {
+        let mut state = State::new(SlotLimits { per_host: 1, total: 1 });
+        let update = state.enqueue("a", Request::Begin, Urgency::Update, Duration::ZERO);
+        let start = state.enqueue("a", Request::Begin, Urgency::Start, Duration::from_secs(1));
+        let update = state.change(update, Urgency::Update, Urgency::Start);
+        assert!(!state.serve(start) && state.serve(update));
+        state.leave(start);
+        state.release("a", true, true);
+        assert!(state.is_idle());
+    }
+
     proptest! {
         #[test]
         fn limits_hold_and_a_host_without_transfer_can_begin(steps in steps()) {
@@ -139,7 +199,10 @@ mod tests {
             let mut transfers: Vec<(String, bool)> = Vec::new();
             for step in steps {
                 match step {
-                    Step::Enqueue(host) => drop(state.enqueue(&host.to_string(), Request::Begin)),
+                    Step::Enqueue(host) => {
+                        let urgency = [Urgency::Start, Urgency::Update, Urgency::ByHand][usize::from(host) % 3];
+                        state.enqueue(&host.to_string(), Request::Begin, urgency, Duration::ZERO);
+                    }
                     Step::Serve(index) => {
                         let ticket = state.queue.keys().nth(index).copied();
                         let host = ticket.map(|ticket| state.queue[&ticket].0.clone());

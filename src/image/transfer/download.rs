@@ -202,7 +202,8 @@ impl<'a> Download<'a> {
     async fn begin(&mut self, host: &str) -> Slot {
         self.does(Activity::Queued(host.to_owned()));
         let slots = Arc::clone(&self.transfers.setup.slots);
-        let mut begin = std::pin::pin!(slots.begin(host));
+        let transfer = Arc::clone(self.transfer);
+        let mut begin = std::pin::pin!(slots.begin(host, Arc::new(move || transfer.urgency())));
         loop {
             tokio::select! {
                 slot = &mut begin => return slot,
@@ -231,11 +232,15 @@ impl<'a> Download<'a> {
             Next::After(pause) => {
                 self.tell_interrupted(pause, index, &error);
                 self.does(Activity::Paused(error.to_string()));
+                let mut again = self.transfers.setup.again.clone();
+                again.mark_unchanged();
                 let waited = slot.lend_during(async {
                     let mut pause = std::pin::pin!(tokio::time::sleep(pause));
                     loop {
                         tokio::select! {
                             () = &mut pause => return,
+                            // What the registry asked for is waited for nevertheless.
+                            Ok(()) = again.changed(), if wanted.is_zero() => return,
                             () = tokio::time::sleep(TICK) => self.report_pace(),
                         }
                         if self.transfer.members().has_newcomer {
@@ -353,7 +358,9 @@ impl<'a> Download<'a> {
             return Err(Stop::Refused(TransferError::Size { host, expected: key.size, actual }));
         }
         let mut again = self.bytes_again(index, stream.offset)?;
-        let mut batches = stream.chunks.ready_chunks(BATCH);
+        // A stream that is not asked after its last chunk does not count a pause as silence of its host.
+        let batch = if self.transfers.caps.is_capped() { 1 } else { BATCH };
+        let mut batches = stream.chunks.ready_chunks(batch);
         let mut meter = RateMeter::new(self.transfers.setup.minimum_rate);
         lock(&self.transfer.hosts).insert(host.clone());
         loop {
@@ -374,8 +381,10 @@ impl<'a> Download<'a> {
             if let Some(error) = failure {
                 return Err(error.into());
             }
+            let pause = self.transfers.caps.take(&host, came);
             // Of a blob that is complete nothing can be asked for.
             if self.counts.have < key.size {
+                self.pause(pause).await;
                 rate.map_err(|TooSlow { bytes, waited }| RegistryError::Slow {
                     host: host.clone(),
                     bytes,
@@ -389,6 +398,15 @@ impl<'a> Download<'a> {
                 let reason = format!("received {} of {} bytes", self.counts.have, key.size);
                 Err(RegistryError::Broken { host, reason }.into())
             }
+        }
+    }
+
+    /// Keeps to the caps. Whoever unpacks the blob learns meanwhile that nothing comes.
+    async fn pause(&mut self, pause: Duration) {
+        let until = Instant::now() + pause;
+        while Instant::now() < until {
+            tokio::time::sleep_until(until.min(Instant::now() + TICK)).await;
+            self.report_pace();
         }
     }
 

@@ -6,6 +6,7 @@
 //!
 //! Nothing is locked by a chain id, which any manifest can claim.
 
+mod bandwidth;
 mod blocks;
 mod download;
 mod error;
@@ -16,6 +17,7 @@ mod pace;
 mod retry;
 mod spool;
 
+pub use bandwidth::Bandwidth;
 pub(super) use download::chance;
 pub(super) use error::TransferError;
 pub(super) use follow::Follower;
@@ -24,10 +26,12 @@ pub(super) use retry::{LONGEST_WAIT, pause};
 pub(super) use spool::{BlobKey, FORGOTTEN};
 
 use super::figures::Figures;
+use super::interest::{Interest, Urgency};
 use super::rate::MinimumRate;
 use super::registry::{Registry, Route};
 use super::slots::Slots;
 use super::space::Space;
+use bandwidth::Caps;
 use hosts::HostMemory;
 use lock::lock;
 use podstead_container::digest::Digest;
@@ -54,6 +58,9 @@ pub(super) struct Setup {
     /// Directory of the spools.
     pub(super) root: PathBuf,
     pub(super) minimum_rate: MinimumRate,
+    pub(super) bandwidth: Bandwidth,
+    /// Counts the occasions to try again before a pause is over.
+    pub(super) again: watch::Receiver<u64>,
     pub(super) space: Space,
     pub(super) boot_id: String,
     pub(super) figures: Figures,
@@ -66,7 +73,19 @@ pub(super) struct Transfers {
     setup: Arc<Setup>,
     running: Arc<Mutex<HashMap<BlobKey, Arc<Transfer>>>>,
     hosts: Arc<HostMemory>,
+    caps: Arc<Caps>,
     pulls: Arc<AtomicU64>,
+}
+
+/// The use that a pull has for a blob.
+#[derive(Clone, Debug)]
+pub(super) struct Wish {
+    /// The layer to be made of it.
+    pub(super) chain: Digest,
+    /// Order of the pull among all pulls.
+    pub(super) order: u64,
+    /// Those who wait for the pull.
+    pub(super) interest: Arc<Interest>,
 }
 
 /// A host that a blob can be had from, and the image that it is asked for.
@@ -118,8 +137,7 @@ enum Activity {
 #[derive(Debug, Default)]
 struct Members {
     next: u64,
-    /// The layer that each one makes of it, and the order of its pull.
-    chains: BTreeMap<u64, (Digest, u64)>,
+    wishes: BTreeMap<u64, Wish>,
     sources: Vec<Source>,
     /// One of them had the whole blob: the spool is not needed any more.
     is_consumed: bool,
@@ -151,6 +169,11 @@ impl Transfer {
     fn members(&self) -> MutexGuard<'_, Members> {
         lock(&self.members)
     }
+
+    /// The need of the most urgent member.
+    fn urgency(&self) -> Urgency {
+        self.members().wishes.values().map(|wish| wish.interest.urgency()).min().unwrap_or(Urgency::Update)
+    }
 }
 
 impl Transfers {
@@ -161,7 +184,8 @@ impl Transfers {
             tracing::info!(blob = %found.key.digest, "removing a partly fetched layer that nobody asks for");
             found.remove()?;
         }
-        Ok(Self { setup: Arc::new(setup), running: Arc::default(), hosts: Arc::default(), pulls: Arc::default() })
+        let caps = Arc::new(Caps::new(setup.bandwidth));
+        Ok(Self { setup: Arc::new(setup), running: Arc::default(), hosts: Arc::default(), caps, pulls: Arc::default() })
     }
 
     /// The order of a pull that begins: of two that make the same layers, the later one waits for the earlier one, and never both for each other.
@@ -169,10 +193,10 @@ impl Transfers {
         self.pulls.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Joins the transfer of a blob, which begins if there is none. `chain` is the layer to be made of it, `order` that of the pull.
-    pub(super) async fn join(&self, key: BlobKey, sources: &[Source], chain: Digest, order: u64) -> Joined {
+    /// Joins the transfer of a blob, which begins if there is none.
+    pub(super) async fn join(&self, key: BlobKey, sources: &[Source], wish: Wish) -> Joined {
         loop {
-            let ending = match self.try_join(key, sources, (chain, order)) {
+            let ending = match self.try_join(key, sources, &wish) {
                 Ok(joined) => return joined,
                 Err(ending) => ending,
             };
@@ -180,13 +204,13 @@ impl Transfers {
         }
     }
 
-    fn try_join(&self, key: BlobKey, sources: &[Source], chain: (Digest, u64)) -> Result<Joined, Arc<Transfer>> {
+    fn try_join(&self, key: BlobKey, sources: &[Source], wish: &Wish) -> Result<Joined, Arc<Transfer>> {
         let mut running = lock(&self.running);
         if let Some(transfer) = running.get(&key) {
             let transfer = Arc::clone(transfer);
             let has_failed = matches!(&*transfer.state.borrow(), State::Failed(_));
             let is_ending = has_failed || transfer.stop.is_cancelled() || transfer.members().is_spoiled;
-            return if is_ending { Err(transfer) } else { Ok(self.member(transfer, sources, chain, false)) };
+            return if is_ending { Err(transfer) } else { Ok(self.member(transfer, sources, wish, false)) };
         }
         let transfer = Arc::new(Transfer {
             key,
@@ -200,17 +224,17 @@ impl Transfers {
             is_durable: false.into(),
         });
         running.insert(key, Arc::clone(&transfer));
-        let joined = self.member(Arc::clone(&transfer), sources, chain, true);
+        let joined = self.member(Arc::clone(&transfer), sources, wish, true);
         tokio::spawn(self.clone().run(transfer));
         Ok(joined)
     }
 
-    fn member(&self, transfer: Arc<Transfer>, sources: &[Source], chain: (Digest, u64), is_first: bool) -> Joined {
+    fn member(&self, transfer: Arc<Transfer>, sources: &[Source], wish: &Wish, is_first: bool) -> Joined {
         let number = {
             let mut members = transfer.members();
             let number = members.next;
             members.next += 1;
-            members.chains.insert(number, chain);
+            members.wishes.insert(number, wish.clone());
             for source in sources {
                 // Another image of a registry that is asked already is no reason to ask it anew.
                 members.has_newcomer |= !members.sources.iter().any(|known| known.route == source.route);
@@ -286,8 +310,8 @@ impl Drop for Joined {
         // Under the lock of all transfers: nobody joins one that is about to end.
         let _running = lock(&self.transfers.running);
         let mut members = self.transfer.members();
-        members.chains.remove(&self.number);
-        if members.chains.is_empty() {
+        members.wishes.remove(&self.number);
+        if members.wishes.is_empty() {
             self.transfer.stop.cancel();
         }
         drop(members);
@@ -364,8 +388,8 @@ impl Joined {
     pub(super) async fn turn(&self) {
         let is_second = || {
             let members = self.transfer.members();
-            let Some((chain, order)) = members.chains.get(&self.number) else { return false };
-            members.chains.values().any(|(other, earlier)| other == chain && earlier < order)
+            let Some(Wish { chain, order, .. }) = members.wishes.get(&self.number) else { return false };
+            members.wishes.values().any(|other| other.chain == *chain && other.order < *order)
         };
         let is_over = async {
             let mut state = self.transfer.state.subscribe();

@@ -24,6 +24,20 @@ async fn an_image_that_cannot_be_pulled_backs_off_and_is_used_when_it_comes() {
     assert!(events.iter().any(|event| event.starts_with("BackOff: Back-off pulling image \"late\"")), "{events:?}");
 }
 
+/// I14.
+#[tokio::test(start_paused = true)]
+async fn pull_is_tried_again_when_the_network_is_back() {
+    let mut host = Host::new().await;
+    let web = pod("web", "{containers: [{name: web, image: late}]}");
+    host.say(PodOp::Add, &[&web]).await;
+    // The pause is five minutes by now.
+    host.run(3600).await;
+    host.images.publish("late");
+    host.images.try_again();
+    host.run(1).await;
+    assert_eq!(host.running(&web.uid), ["web/0"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn image_that_arrives_while_a_pull_hangs_is_used() {
     let mut host = Host::new().await;
@@ -92,6 +106,19 @@ async fn a_container_that_cannot_be_made_says_why_and_is_tried_again() {
     assert_eq!(host.summary(&web.uid), "Pending web=CreateContainerError");
     host.run(2).await;
     assert_eq!(host.running(&web.uid), ["web/0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn program_that_is_none_puts_its_image_in_doubt() {
+    let mut host = Host::new().await;
+    let web = || FakeOperation::ExecuteContainer(ContainerName::new("web"));
+    host.runtime.fail(web(), "exec \"/bin/web\": no such file or directory");
+    host.say(PodOp::Add, &[&pod("web", ONE)]).await;
+    host.run(1).await;
+    assert_eq!(host.images.doubts(), [""; 0]);
+    host.runtime.fail(web(), "exec \"/bin/web\": exec format error");
+    host.run(60).await;
+    assert_eq!(host.images.doubts().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,7 @@
 use super::host::{Host, pod};
 use podstead_mux::PodOp;
 use podstead_runtime::fake::OnSignal;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const ONE: &str = "{containers: [{name: web, image: a}]}";
@@ -58,6 +59,47 @@ async fn the_old_container_runs_until_the_image_of_the_new_one_is_there() {
     host.images.hold(false);
     host.settle().await;
     assert_eq!(host.running(&after.uid), ["web/1"]);
+}
+
+/// An update that waits for a window waits no more when what it replaces has ended.
+#[tokio::test(start_paused = true)]
+async fn ended_container_does_not_wait_for_windows() {
+    let mut host = Host::new().await;
+    host.say(PodOp::Add, &[&pod("web", "{containers: [{name: web, image: a}, {name: log, image: a}]}")]).await;
+    host.settle().await;
+    host.images.hold_updates(true);
+    host.images.publish("new");
+    let after = pod("web", "{containers: [{name: web, image: new}, {name: log, image: a}, {name: more, image: new}]}");
+    host.say(PodOp::Update, &[&after]).await;
+    host.run(3600).await;
+    let running = |host: &Host| BTreeSet::from_iter(host.running(&after.uid));
+    assert_eq!(running(&host), ["log/0", "web/0"].map(str::to_owned).into());
+    assert_eq!(host.images.waiting_updates(), 2);
+    assert!(host.runtime.exit(&after.uid, "web", 1));
+    host.settle().await;
+    assert_eq!(running(&host), ["log/0", "more/0", "web/1"].map(str::to_owned).into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn superseded_update_does_not_wait_on() {
+    let mut host = Host::new().await;
+    host.say(PodOp::Add, &[&pod("web", ONE)]).await;
+    host.settle().await;
+    host.images.hold_updates(true);
+    for image in ["first", "second"] {
+        let after = pod("web", &format!("{{containers: [{{name: web, image: {image}}}]}}"));
+        host.say(PodOp::Update, &[&after]).await;
+        host.run(60).await;
+        assert_eq!((host.running(&after.uid), host.images.waiting_updates()), (vec!["web/0".to_owned()], 1), "{image}");
+    }
+    let new_pod = pod("other", ONE);
+    host.say(PodOp::Add, &[&new_pod]).await;
+    host.settle().await;
+    assert_eq!(host.running(&new_pod.uid), ["web/0"], "nothing of it runs yet");
+    let removed = pod("web", ONE);
+    host.say(PodOp::Remove, &[&removed]).await;
+    host.settle().await;
+    assert_eq!(host.images.waiting_updates(), 0);
 }
 
 #[tokio::test(start_paused = true)]

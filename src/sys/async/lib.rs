@@ -3,6 +3,7 @@
 //! Apart from `podstead-sys`, so that the shim has no tokio.
 
 pub mod clock;
+pub mod disk_errors;
 pub mod mount_table;
 pub mod notifications;
 pub mod tcp_listener;

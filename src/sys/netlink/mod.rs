@@ -8,6 +8,7 @@ pub mod accepting;
 pub mod conntrack;
 mod default_route;
 pub mod expressions;
+pub mod link_news;
 pub mod listening;
 pub mod maps;
 pub mod message;

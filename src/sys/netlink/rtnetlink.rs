@@ -7,10 +7,10 @@ use std::net::IpAddr;
 
 pub use super::default_route::{DefaultRoute, default_route, delete_default_route, whole_default_route};
 
-const NEW_LINK: u16 = 16;
+pub(super) const NEW_LINK: u16 = 16;
 const DELETE_LINK: u16 = 17;
 const GET_LINK: u16 = 18;
-const NEW_ADDRESS: u16 = 20;
+pub(super) const NEW_ADDRESS: u16 = 20;
 const GET_ADDRESS: u16 = 22;
 pub(super) const NEW_ROUTE: u16 = 24;
 const GET_ROUTE: u16 = 26;

@@ -5,7 +5,7 @@ use podstead_pod::containers::PullPolicy;
 use podstead_pod::{ContainerId, ContainerName};
 use podstead_status::{PodResult, Waiting};
 use podstead_sys_async::clock::Moment;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -306,6 +306,17 @@ pub struct PodActions {
     pub waiting: BTreeMap<ContainerName, Waiting>,
     /// Containers whose process runs but whose start is not done, and what is shown of them.
     pub starting: BTreeMap<ContainerName, Waiting>,
+    /// Images for containers and volumes of a version that replaces a running one. Others are more urgent.
+    pub ahead: Ahead,
+}
+
+/// Images that nothing waits for but an update: what they replace runs until they are here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// Containers with such an image.
+    pub containers: BTreeSet<ContainerName>,
+    /// True if the images of volumes are such ones.
+    pub volumes: bool,
 }
 
 impl PodActions {

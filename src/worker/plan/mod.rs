@@ -23,7 +23,7 @@ mod stop;
 mod sync;
 mod unhealthy;
 
-pub use action::{Action, PodActions, StopReason};
+pub use action::{Action, Ahead, PodActions, StopReason};
 pub(super) use end::is_stopped;
 pub use input::PlanInput;
 pub(super) use resize::resize_state;

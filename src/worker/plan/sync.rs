@@ -9,14 +9,16 @@ use super::sequence::{Next, Sequence, sequence};
 use super::standing::Place;
 use super::stop::{Grace, reason_of_change, stop_in_order, stop_one};
 use super::unhealthy::stop_unhealthy;
-use super::{Action, PlanInput, PodActions, StopReason};
+use super::{Action, Ahead, PlanInput, PodActions, StopReason};
 use crate::backoff::{BackoffPolicy, Failure};
 use crate::state::{ImageWork, Measuring, Step};
 use podstead_container::{ContainerState, ContainerStatus, SandboxState};
+use podstead_pod::ContainerName;
 use podstead_pod::containers::ContainerKind;
 use podstead_status::{PodResult, Waiting, reason};
 use podstead_sys_async::clock::Moment;
 use podstead_telemetry::kubernetes_duration;
+use std::collections::BTreeSet;
 
 /// Plans a pod that shall run.
 pub(super) fn plan(input: PlanInput<'_>) -> PodActions {
@@ -231,6 +233,7 @@ impl<'a> SyncPlan<'a> {
             }
             return Preparation::Complete;
         }
+        self.out.ahead = self.ahead(next);
         for next in next {
             if self.backs_off_until(next).is_none() && self.is_image_due(next) {
                 self.out.actions.push(Action::EnsureImage {
@@ -257,6 +260,17 @@ impl<'a> SyncPlan<'a> {
         } else {
             Preparation::Missing
         }
+    }
+
+    /// The images of an update: those of containers that run, and of new ones beside them. A container that does not run any more waits for its image.
+    fn ahead(&self, next: &[Next<'a>]) -> Ahead {
+        let runs = |name: &ContainerName| self.input.running().any(|run| run.name == *name);
+        let was_there = |name: &ContainerName| self.input.observed.containers.iter().any(|run| run.name == *name);
+        let is_update = next.iter().any(|next| runs(&next.container.name));
+        let names = next.iter().map(|next| &next.container.name);
+        let ahead = names.filter(|name| runs(name) || (is_update && !was_there(name)));
+        let containers: BTreeSet<ContainerName> = ahead.cloned().collect();
+        Ahead { volumes: !next.is_empty() && containers.len() == next.len(), containers }
     }
 
     fn is_image_due(&self, next: &Next<'_>) -> bool {

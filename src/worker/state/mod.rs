@@ -176,8 +176,8 @@ impl PodState {
         }
     }
 
-    /// Other credentials may succeed where the earlier ones failed: the pause is skipped.
-    fn retry_failed_pulls(&mut self) {
+    /// Another attempt may succeed where the earlier one failed, with other credentials or over another link: the pause is skipped.
+    pub(super) fn retry_failed_pulls(&mut self) {
         let containers = self.containers.values_mut().map(|container| &mut container.image);
         containers.chain(self.volumes.images.values_mut()).for_each(ImageWork::retry_now);
     }

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// The usual limit of the wait for a synchronised clock, after boot (W78).
 pub const WAIT_FOR_SYNC: Duration = Duration::from_secs(180);
 
+/// The time at which this podstead was made: no correct clock is before it (W77).
+pub const BUILT: Timestamp = Timestamp::constant(1_790_000_000, 0);
+
 /// Distance by which a clock is set back for a correction; beyond it the earlier time was wrong (W79).
 const CORRECTION: SignedDuration = SignedDuration::from_hours(3);
 

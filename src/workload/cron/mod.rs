@@ -29,7 +29,7 @@ mod turn;
 mod validate;
 
 pub use by_hand::run_now;
-pub use clock::{Clocks, WAIT_FOR_SYNC};
+pub use clock::{BUILT, Clocks, WAIT_FOR_SYNC};
 pub use concurrency::ConcurrencyPolicy;
 pub use defaults::fill_defaults;
 pub use event::CronEvent;

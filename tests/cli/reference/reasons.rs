@@ -177,6 +177,12 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("host", "ImagesCollected", "Normal", "unused images were removed, because the disk got full or a pull needed space"),
     (
         "host",
+        "PreloadRemoved",
+        "Normal",
+        "an imported archive is not in the preload directory any more; its images stay only while something needs them",
+    ),
+    (
+        "host",
         "PullInterrupted",
         "Warning",
         "a download of a layer was interrupted, and several attempts to resume it failed; podstead goes on trying",
