@@ -56,7 +56,7 @@ pub(super) fn run(args: &ApplyArgs, context: &Context) -> anyhow::Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-async fn sources(client: &Client) -> anyhow::Result<Vec<SourceObject>> {
+pub(super) async fn sources(client: &Client) -> anyhow::Result<Vec<SourceObject>> {
     #[derive(Deserialize)]
     struct Sources {
         items: Vec<SourceObject>,

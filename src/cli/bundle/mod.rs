@@ -5,6 +5,7 @@ mod contents;
 mod create;
 mod show;
 mod sign;
+mod status;
 
 use super::Context;
 use clap::{Args, Subcommand};
@@ -31,6 +32,8 @@ enum BundleCommand {
     /// The host needs a source of the type bundle. The file is read where it is and must stay there until the command ends. An apply that was interrupted
     /// goes on with the images that are missing.
     Apply(apply::ApplyArgs),
+    /// Show the bundles in force on this host, and why another one is not taken
+    Status(status::StatusArgs),
 }
 
 pub(super) fn run(args: &BundleArgs, context: &Context) -> anyhow::Result<ExitCode> {
@@ -38,5 +41,6 @@ pub(super) fn run(args: &BundleArgs, context: &Context) -> anyhow::Result<ExitCo
         BundleCommand::Create(args) => create::run(args, context),
         BundleCommand::Show(args) => show::run(args),
         BundleCommand::Apply(args) => apply::run(args, context),
+        BundleCommand::Status(args) => status::run(args, context),
     }
 }
