@@ -17,6 +17,7 @@ const WORKLOADS: Page = Page {
 const SERVICES: Page = Page { path: "docs/contributing/service-tests.md", cases: &[("T", 43), ("Q", 33)] };
 
 const IMAGES: Page = Page { path: "docs/contributing/image-tests.md", cases: &[("F", 50)] };
+const IMAGE_RULES: Page = Page { path: "docs/contributing/image-rules.md", cases: &[("I", 74)] };
 
 /// Instead of tests, before the reason.
 const NOT_TESTED: &str = "not tested: ";
@@ -66,7 +67,7 @@ fn is_test(file: &str, function: &str) -> bool {
 #[test]
 fn each_case_names_tests_that_exist() {
     let mut problems = Vec::new();
-    for page in [WORKLOADS, SERVICES, IMAGES] {
+    for page in [WORKLOADS, SERVICES, IMAGES, IMAGE_RULES] {
         let cases = page.cases();
         assert_eq!(cases.keys().cloned().collect::<BTreeSet<_>>(), page.expected(), "{}", page.path);
         for (id, cell) in &cases {
