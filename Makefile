@@ -114,9 +114,10 @@ fuzz: ## run all fuzz targets for an equal share of MINUTES (480) each; fails on
 	tests/fuzz/run $(or $(MINUTES),480)
 
 .PHONY: kills
-kills: setup-test ## kill the daemon 200 times during calls of CNI plugins and changes of Services and policies, the image store 500 times (root)
+kills: setup-test ## kill the daemon 200 times during calls of CNI plugins and changes of Services and policies, the image store and the jobs of pulls 500 times each (root)
 	PODSTEAD_KILLS=200 cargo test --locked --test node kills::after_kills -- --nocapture --test-threads 1
 	PODSTEAD_KILLS=500 cargo test --locked --test images kills:: -- --nocapture
+	PODSTEAD_KILLS=500 cargo test --locked --test hostile layers::jobs::pulls_with_killed_jobs -- --nocapture
 
 .PHONY: life
 life: setup-vm deb ## test the package from installation to purge, in a Debian machine (root; OLDER=package, commit or tag to upgrade from)
