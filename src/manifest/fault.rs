@@ -98,3 +98,13 @@ pub(super) fn quoted(text: &str) -> String {
         None => format!("{text:?}"),
     }
 }
+
+/// A path in double quotes. Of a long one, the end is shown: it has the name.
+pub(super) fn quoted_path(path: &str) -> String {
+    const MAX: usize = 80;
+    let cut = path.char_indices().rev().nth(MAX - 1).map_or(0, |(at, _)| at);
+    match path[cut..].find('/') {
+        Some(slash) if cut > 0 => format!("\"...{}\"", path[cut + slash..].escape_debug()),
+        Some(_) | None => format!("{path:?}"),
+    }
+}

@@ -17,7 +17,7 @@ use super::transform::{self, Affix, Namespace, Subjects};
 use super::tree::Tree;
 use super::variable::{self, Var};
 use super::{BuildLimits, CODE, crds, name_reference, replacement, sort};
-use crate::fault::{Fault, code, quoted};
+use crate::fault::{Fault, code, quoted, quoted_path};
 use crate::node::Value;
 
 /// Objects and the fields that transformers know, on the way up.
@@ -111,9 +111,9 @@ impl<'t, 'f> Builder<'t, 'f> {
         let shown = self.texts.shown(directory);
         let index = match found[..] {
             [one] => one,
-            [] => return Err(fault(format!("the directory {} has no kustomization.yaml", quoted(&shown)))),
+            [] => return Err(fault(format!("the directory {} has no kustomization.yaml", quoted_path(&shown)))),
             [..] => {
-                let message = format!("the directory {} has several kustomization files", quoted(&shown));
+                let message = format!("the directory {} has several kustomization files", quoted_path(&shown));
                 return Err(fault(message).hint(format!("keep one of {}", FILE_NAMES.join(", "))));
             }
         };
@@ -279,11 +279,11 @@ impl<'t, 'f> Builder<'t, 'f> {
         self.set_schema(&target)?;
         match (kind, target.kustomization.kind) {
             (Kind::Component, Kind::Kustomization) => {
-                let fault = Fault::at(CODE, at, format!("{} is not a component", quoted(&self.texts.shown(directory))));
+                let fault = Fault::at(CODE, at, format!("{} is not a component", quoted_path(&self.texts.shown(directory))));
                 return Err(fault.hint("list it under resources, or write kind: Component in it"));
             }
             (Kind::Kustomization, Kind::Component) => {
-                return Err(Fault::at(CODE, at, format!("{} is a component", quoted(&self.texts.shown(directory))))
+                return Err(Fault::at(CODE, at, format!("{} is a component", quoted_path(&self.texts.shown(directory))))
                     .hint("list it under components"));
             }
             (Kind::Component, Kind::Component) | (Kind::Kustomization, Kind::Kustomization) => {}
@@ -332,7 +332,7 @@ impl<'t, 'f> Builder<'t, 'f> {
             );
         }
         let shown = self.texts.shown(&joined);
-        let missing = || Fault::at(CODE, path.at, format!("there is no file {}", quoted(&shown)));
+        let missing = || Fault::at(CODE, path.at, format!("there is no file {}", quoted_path(&shown)));
         self.texts.read(&joined, path.at)?.ok_or_else(missing)
     }
 
@@ -340,7 +340,7 @@ impl<'t, 'f> Builder<'t, 'f> {
     fn directory(&self, target: &Target, path: &Text) -> Result<(String, String), Fault> {
         let joined = self.path(target, path)?;
         if !self.texts.is_directory(&joined) {
-            return Err(Fault::at(CODE, path.at, format!("there is no directory {}", quoted(&self.texts.shown(&joined)))));
+            return Err(Fault::at(CODE, path.at, format!("there is no directory {}", quoted_path(&self.texts.shown(&joined)))));
         }
         if let Some(visited) = self.chain.iter().position(|visited| paths::is_in(visited, &joined)) {
             let shown = |path: &String| self.texts.shown(path);

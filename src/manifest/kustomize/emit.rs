@@ -379,6 +379,16 @@ pub(super) fn fits_a_block(text: &str) -> bool {
     Shape::of(text).block_allowed
 }
 
+/// Reports whether a text can be written without quotes.
+pub(super) fn fits_plain(text: &str) -> bool {
+    Shape::of(text).plain_allowed
+}
+
+/// Reports whether a text can be written in single quotes.
+pub(super) fn fits_single(text: &str) -> bool {
+    Shape::of(text).single_allowed
+}
+
 /// Reports whether go-yaml 2 reads the text without quotes as a string.
 fn stays_a_string(text: &str) -> bool {
     matches!(plain(text), Plain::String(_)) && super::time::parse(text).is_none() && !is_sexagesimal(text)

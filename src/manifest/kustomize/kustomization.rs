@@ -238,7 +238,7 @@ pub(super) fn read(node: &Node, at: u32) -> Result<Kustomization, Fault> {
     }
     let root = Item::root(node, at);
     let fields = root.fields(KNOWN)?;
-    if fields.is_empty_but_for(&["kind", "apiVersion"]) {
+    if fields.is_unset_but_for(&["kind", "apiVersion"]) {
         return Err(empty());
     }
     let kind = kind(&fields)?;

@@ -25,6 +25,7 @@ mod folded;
 mod generate;
 mod id;
 mod kustomization;
+mod layout;
 mod limits;
 mod merge;
 mod merge_keys;

@@ -277,6 +277,8 @@ fn operation(item: &Node, at: u32) -> Result<Operation, Fault> {
     };
     let pointer = |name: &str| {
         let (text, at) = text(name)?;
+        // As upstream's library has it, what stands before the first slash does not count.
+        let text = text.find('/').map_or(text, |slash| &text[slash..]);
         Pointer::parse(text).map_err(|message| Fault::at(CODE, at, format!("{}: {message}", quoted(text))).field(name))
     };
     let (word, word_at) = text("op")?;
@@ -321,7 +323,7 @@ pub(super) fn to_node(tree: &Tree) -> Node {
     Node { at: Some(tree.at).filter(|at| *at > 0), value }
 }
 
-fn from_node(node: Node, at: u32) -> Tree {
+pub(super) fn from_node(node: Node, at: u32) -> Tree {
     let at = node.at.unwrap_or(at);
     let value = match node.value {
         Plain::Null => return Tree::null(at),

@@ -188,16 +188,14 @@ impl<'n> Fields<'n> {
         Some(Item { node: &entry.value, path: join(&self.path, name), at, lenient: self.lenient })
     }
 
-    /// Reports whether nothing but null is there, of all fields that are not in `except`.
-    pub(super) fn is_empty_but_for(&self, except: &[&str]) -> bool {
-        let empty = |value: &Value| match value {
+    /// Reports whether no field says anything, of all that are not in `except`. A list without items says something, as upstream has it.
+    pub(super) fn is_unset_but_for(&self, except: &[&str]) -> bool {
+        let is_unset = |value: &Value| match value {
             Value::Null => true,
-            Value::List(items) => items.is_empty(),
-            Value::Map(entries) => entries.is_empty(),
             Value::String(text) => text.is_empty(),
-            Value::Bool(_) | Value::Number(_) | Value::Unsupported(_) => false,
+            Value::List(_) | Value::Map(_) | Value::Bool(_) | Value::Number(_) | Value::Unsupported(_) => false,
         };
-        self.entries.iter().all(|(name, entry)| except.contains(name) || empty(&entry.value.value))
+        self.entries.iter().all(|(name, entry)| except.contains(name) || is_unset(&entry.value.value))
     }
 
     pub(super) fn string(&self, name: &str) -> Result<Text, Fault> {

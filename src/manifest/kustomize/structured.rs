@@ -1,8 +1,10 @@
-//! JSON inside of a string of an object, e.g. of a ConfigMap, that a replacement writes to.
+//! JSON or YAML inside of a string of an object, e.g. of a ConfigMap, that a replacement writes to.
 
+use super::layout::{Layout, Refusal};
 use super::replacement::{Make, for_each, set_text};
 use super::tree::{Field, Scalar, Tree, Value};
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 
 /// Nesting of JSON that is read.
 const MAX_BYTES: usize = 1 << 20;
@@ -11,11 +13,13 @@ const MAX_BYTES: usize = 1 << 20;
 pub(super) fn set(tree: &mut Tree, value: &Tree, path: &[String], at: u32, make: Option<Make>) -> Result<bool, String> {
     let Some((scalar, rest)) = find(tree, path) else { return Ok(false) };
     let text = scalar.text().trim();
-    if !text.starts_with(['{', '[']) {
-        return Err("a replacement inside of a text needs JSON there; YAML is not supported".to_owned());
-    }
     if text.len() > MAX_BYTES {
         return Err(format!("the text has more than {MAX_BYTES} bytes"));
+    }
+    if !text.starts_with(['{', '[']) {
+        let written = set_yaml(scalar.text(), value, rest, make)?;
+        scalar.write(at, Scalar { text: written, ..Scalar::string("") });
+        return Ok(true);
     }
     let json: Json = serde_json::from_str(text).map_err(|error| format!("the text is not JSON: {error}"))?;
     let mut inner = from_json(json, at);
@@ -32,6 +36,57 @@ pub(super) fn set(tree: &mut Tree, value: &Tree, path: &[String], at: u32, make:
     }
     scalar.write(at, Scalar::string(written));
     Ok(true)
+}
+
+/// YAML with another value.
+fn set_yaml(text: &str, value: &Tree, path: &[String], make: Option<Make>) -> Result<String, String> {
+    // Place of what would be made.
+    const MADE: u32 = u32::MAX;
+    let refused = |refusal: Refusal| format!("the text cannot be changed as YAML: {refusal}");
+    if !value.is_scalar() {
+        return Err(refused("only a single value can be copied into it"));
+    }
+    let layout = Layout::parse(text).map_err(refused)?;
+    let mut changes = BTreeMap::new();
+    let mut inner = layout.tree();
+    let found = for_each(&mut inner, path, make, MADE, &mut |field| {
+        if !field.is_scalar() {
+            return Err(refused("only a single value can be replaced in it"));
+        }
+        changes.insert(field.at, value.text().to_owned());
+        Ok(())
+    })?;
+    if found == 0 {
+        return Err("the text has no such field".to_owned());
+    }
+    if changes.contains_key(&MADE) || inner.count(MAX_BYTES) != layout.tree().count(MAX_BYTES) {
+        return Err(refused("fields cannot be added to it"));
+    }
+    // What is read must be what stands there: the places of keys and values are found by simple rules.
+    let same = layout.write(&BTreeMap::new()).map_err(refused)?;
+    if meaning(text).is_none_or(|meaning_of_text| meaning(&same) != Some(meaning_of_text)) {
+        return Err(refused("it is written in an unusual way"));
+    }
+    Ok(layout.write(&changes).map_err(refused)?.trim().to_owned())
+}
+
+/// The values of a YAML text.
+fn meaning(text: &str) -> Option<Tree> {
+    fn without_places(tree: &mut Tree) {
+        tree.at = 0;
+        match &mut tree.value {
+            Value::Scalar(_) => {}
+            Value::List(items) => items.iter_mut().for_each(without_places),
+            Value::Map(fields) => fields.iter_mut().for_each(|field| {
+                field.at = 0;
+                without_places(&mut field.value);
+            }),
+        }
+    }
+    let node = crate::yaml::load_kyaml(text, 0, 1, &crate::Limits::default()).ok()?;
+    let mut tree = super::patch::from_node(node, 0);
+    without_places(&mut tree);
+    Some(tree)
 }
 
 /// The string on the way, and the rest of the path.

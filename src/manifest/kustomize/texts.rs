@@ -2,7 +2,7 @@
 
 use super::{BuildLimits, CODE, Files};
 use crate::documents::{self, Document};
-use crate::fault::{Fault, code, quoted};
+use crate::fault::{Fault, code, quoted, quoted_path};
 use crate::lines::Lines;
 use crate::node::{Entry, Node, Value as Plain};
 use crate::{Problem, encoding, yaml};
@@ -66,7 +66,8 @@ impl<'f> Texts<'f> {
         if let Some(index) = self.by_path.get(path) {
             return Ok(Some(*index));
         }
-        let refused = |error: String| Fault::at(CODE, at, format!("{} cannot be read: {error}", quoted(&self.files.shown(path))));
+        let refused =
+            |error: String| Fault::at(CODE, at, format!("{} cannot be read: {error}", quoted_path(&self.files.shown(path))));
         let Some(bytes) = self.files.read(path).map_err(refused)? else {
             self.missing.insert(path.to_owned());
             return Ok(None);
@@ -179,8 +180,17 @@ impl<'f> Texts<'f> {
         let mut trees = Vec::new();
         let whole = std::str::from_utf8(bytes).unwrap_or_default();
         for (node, text, start) in self.nodes(bytes, place, yaml::load_kyaml)? {
+            let annotations = annotations_of(&node);
             let reader = Reader { texts: self, place, whole, text, start };
-            let tree = reader.tree(node)?;
+            let mut tree = reader.tree(node)?;
+            // Upstream writes annotations anew, without a style, before it prints an object.
+            if let Some(known) = tree.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations")) {
+                for (key, text) in annotations {
+                    if let Some(Tree { value: Value::Scalar(scalar), .. }) = known.get_mut(&key) {
+                        scalar.text = text;
+                    }
+                }
+            }
             if !tree.is_null() {
                 trees.push(tree);
             }
@@ -316,6 +326,17 @@ impl Reader<'_, '_> {
         }
         Ok(Field { key: entry.key, at, value })
     }
+}
+
+/// The annotations of an object that have several lines, as they were read.
+fn annotations_of(node: &Node) -> Vec<(String, String)> {
+    let annotations = node.entry("metadata").and_then(|metadata| metadata.value.entry("annotations"));
+    let Some(Plain::Map(entries)) = annotations.map(|annotations| &annotations.value.value) else { return Vec::new() };
+    let text = |entry: &Entry| match &entry.value.value {
+        Plain::String(text) if text.contains('\n') => Some((entry.key.clone(), text.clone())),
+        _ => None,
+    };
+    entries.iter().filter_map(text).collect()
 }
 
 /// Reports whether a word means this value.

@@ -215,16 +215,19 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
         self.loader.enter()?;
+        self.loader.place.begin_collection();
         let mut items = Vec::new();
         while let Some(item) = access.next_element_seed(Seed::new(self.loader))? {
             items.push(item);
         }
+        self.loader.place.end_collection();
         self.loader.leave();
         Ok(Node { at: items.first().and_then(|item| item.at), value: Value::List(items) })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Node, A::Error> {
         self.loader.enter()?;
+        self.loader.place.begin_collection();
         let (mut entries, mut merged) = (Vec::new(), Vec::new());
         while let Some(key) = access.next_key_seed(KeySeed { loader: self.loader })? {
             let value = access.next_value_seed(Seed::new(self.loader))?;
@@ -237,6 +240,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
         if !merged.is_empty() {
             merge(&mut entries, merged);
         }
+        self.loader.place.end_collection();
         self.loader.leave();
         Ok(Node { at: entries.first().and_then(|entry| entry.key_at), value: Value::Map(entries) })
     }

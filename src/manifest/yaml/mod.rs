@@ -4,6 +4,7 @@
 //!
 //! A document that begins with `{` is read as JSON, as Kubernetes does, and as YAML when it is not JSON.
 
+mod anchors;
 mod loader;
 mod place;
 mod scalar;
@@ -56,6 +57,17 @@ fn load_json(text: &str, start: usize, limits: &Limits) -> Result<Node, Fault> {
 }
 
 fn load_yaml(language: loader::Language, text: &str, start: usize, line: u32, limits: &Limits) -> Result<Node, Fault> {
+    // Where the other names lead to an error, it is told about the text as it is written.
+    if let Some(distinct) = anchors::distinct(text)
+        && let Ok(node) = parse(language, &distinct.text, start, line, limits)
+        && let Some(node) = distinct.restored(node, start)
+    {
+        return Ok(node);
+    }
+    parse(language, text, start, line, limits)
+}
+
+fn parse(language: loader::Language, text: &str, start: usize, line: u32, limits: &Limits) -> Result<Node, Fault> {
     let mut loader = Loader::new(text, start, limits, language);
     let mut documents = serde_yaml::Deserializer::from_str(text);
     let mut first = None;

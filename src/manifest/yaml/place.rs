@@ -2,10 +2,12 @@
 //!
 //! serde gives values without places. A string without escapes is borrowed and so points into the text. Anything else (numbers,
 //! booleans, strings with escapes) stands behind the last scalar that was found, with only separators in between, so walking
-//! over those finds it; the text found must mean the value given, else the place stays unknown and the parent's is used.
+//! over those finds it; the text found must mean the value given, else the place stays unknown and the parent's is used. What an alias stands
+//! for comes again without a place.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use super::anchors::name_at;
 use super::scalar;
 use crate::node::Value;
 
@@ -15,8 +17,9 @@ pub(super) struct Place<'a> {
     text: &'a str,
     /// Behind the last scalar that was found.
     next: usize,
-    /// With aliases, values come out of order and walking goes wrong.
     has_aliases: bool,
+    /// Lists and mappings inside of each other that come again by an alias, and have no place.
+    replayed: u32,
     has_tags: bool,
     /// The next scalar is the key of an entry.
     is_key: bool,
@@ -43,7 +46,15 @@ impl<'a> Place<'a> {
             let behind = |at: usize| text.as_bytes().get(at + 1).is_some_and(|byte| !byte.is_ascii_whitespace());
             text.match_indices(sign).any(|(at, _)| before(at) && behind(at))
         };
-        Self { text, next: 0, has_aliases: begins_word('*'), has_tags: begins_word('!'), is_key: false, tags: HashMap::new() }
+        Self {
+            text,
+            next: 0,
+            has_aliases: has_aliases(text),
+            replayed: 0,
+            has_tags: begins_word('!'),
+            is_key: false,
+            tags: HashMap::new(),
+        }
     }
 
     /// Notes whether the next scalar is the key of an entry.
@@ -57,6 +68,7 @@ impl<'a> Place<'a> {
         else {
             return Borrowed { at: None, quoted: true, tag: None };
         };
+        self.pass_alias();
         let end = begin + value.len();
         let bytes = self.text.as_bytes();
         let before = begin.checked_sub(1).map(|at| bytes[at]);
@@ -70,6 +82,9 @@ impl<'a> Place<'a> {
     /// The place of a number, boolean or null.
     pub(super) fn unquoted(&mut self, value: &Value) -> Option<usize> {
         const LONGEST: usize = 80;
+        if self.replayed > 0 || self.pass_alias() {
+            return None;
+        }
         let begin = self.skip_separators()?;
         let length = self.text.as_bytes()[begin..]
             .iter()
@@ -87,6 +102,9 @@ impl<'a> Place<'a> {
 
     /// The place and the tag of a string that the parser could not borrow: with escapes, of several lines, or a block.
     pub(super) fn owned(&mut self, value: &str) -> Option<(usize, Option<&'a str>)> {
+        if self.replayed > 0 || self.pass_alias() {
+            return None;
+        }
         let from = self.next;
         let begin = self.skip_separators()?;
         let rest = &self.text.as_bytes()[begin..];
@@ -130,20 +148,56 @@ impl<'a> Place<'a> {
 
     /// Moves to the next byte that belongs to a scalar (or to an alias). Never goes back, so that all calls together are linear.
     fn skip_separators(&mut self) -> Option<usize> {
-        if self.has_aliases {
+        self.next = self.behind_separators();
+        (self.next < self.text.len()).then_some(self.next)
+    }
+
+    /// The next byte that belongs to a scalar or an alias.
+    fn behind_separators(&self) -> usize {
+        let bytes = self.text.as_bytes();
+        let mut at = self.next;
+        while let Some(byte) = bytes.get(at) {
+            let blank_follows = bytes.get(at + 1).is_none_or(u8::is_ascii_whitespace);
+            at += match byte {
+                b' ' | b'\t' | b'\n' | b'\r' | b',' | b'[' | b']' | b'{' | b'}' | b':' => 1,
+                b'-' | b'?' if blank_follows => 1,
+                b'#' => line_length(&bytes[at..]),
+                b'&' | b'!' => bytes[at..].iter().take_while(|byte| !byte.is_ascii_whitespace()).count(),
+                _ => return at,
+            };
+        }
+        at
+    }
+
+    /// The end of the alias that stands next.
+    fn alias(&self) -> Option<usize> {
+        if !self.has_aliases || self.replayed > 0 {
             return None;
         }
-        let bytes = self.text.as_bytes();
-        loop {
-            let byte = *bytes.get(self.next)?;
-            let blank_follows = bytes.get(self.next + 1).is_none_or(u8::is_ascii_whitespace);
-            match byte {
-                b' ' | b'\t' | b'\n' | b'\r' | b',' | b'[' | b']' | b'{' | b'}' | b':' => self.next += 1,
-                b'-' | b'?' if blank_follows => self.next += 1,
-                b'#' => self.next += line_length(&bytes[self.next..]),
-                b'&' | b'!' => self.next += bytes[self.next..].iter().take_while(|byte| !byte.is_ascii_whitespace()).count(),
-                _ => return Some(self.next),
-            }
+        let at = self.behind_separators();
+        let is_alias = self.text.as_bytes().get(at) == Some(&b'*');
+        if is_alias { name_at(self.text, at).map(|name| at + 1 + name.len()) } else { None }
+    }
+
+    /// Moves behind an alias for a scalar, if one stands next.
+    fn pass_alias(&mut self) -> bool {
+        let end = self.alias();
+        self.next = end.unwrap_or(self.next);
+        end.is_some()
+    }
+
+    /// Notes that a list or a mapping begins, which may come again by an alias.
+    pub(super) fn begin_collection(&mut self) {
+        if self.replayed > 0 || self.alias().is_some() {
+            self.replayed += 1;
+        }
+    }
+
+    /// Notes that a list or a mapping has ended.
+    pub(super) fn end_collection(&mut self) {
+        if let Some(left) = self.replayed.checked_sub(1) {
+            self.replayed = left;
+            self.pass_alias();
         }
     }
 
@@ -161,6 +215,13 @@ impl<'a> Place<'a> {
         }
         end - begin
     }
+}
+
+/// Reports whether a word may be an alias: an anchor of its name is defined.
+fn has_aliases(text: &str) -> bool {
+    let names = |sign: char| text.match_indices(sign).filter_map(|(at, _)| name_at(text, at));
+    let anchors: HashSet<&str> = names('&').collect();
+    !anchors.is_empty() && names('*').any(|name| anchors.contains(name))
 }
 
 /// The tag at the end of what stands between two scalars. Comments and scalars that were not recognised in between have none.

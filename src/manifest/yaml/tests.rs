@@ -209,6 +209,17 @@ fn a_place_that_cannot_be_told_is_not_guessed() {
     let text = "a: &a 1\nb: *a\nc: [*a, 1]";
     let mut found = Vec::new();
     places(&load(text, 0, 1, &Limits::default()).unwrap(), text, &mut found);
-    let expected = [("a", "a: &a 1"), ("1", "?"), ("b", "b: *a"), ("1", "?"), ("c", "c: [*a"), ("1", "?"), ("1", "?")];
+    let expected = [("a", "a: &a 1"), ("1", "1"), ("b", "b: *a"), ("1", "?"), ("c", "c: [*a"), ("1", "?"), ("1", "?")];
     assert_eq!(found.iter().map(|(what, place)| (what.as_str(), *place)).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn an_alias_means_the_anchor_before_it() {
+    let text = "a: &x 1\nb: *x\nc: &x 2\n# &x\nd: *x\ne: &x [3]\nf: *x\ng: \"&x *x\"\nh: *x\n";
+    assert_eq!(read(text), r#"{"a":1,"b":1,"c":2,"d":2,"e":[3],"f":[3],"g":"&x *x","h":[3]}"#);
+    // Places are those of the text as it was written.
+    let node = load("a: &x 1\nb: &x 2\nc: *x\nd: 5\n", 0, 1, &Limits::default()).unwrap();
+    let places: Vec<_> =
+        ["a", "b", "c", "d"].map(|key| node.entry(key).unwrap()).map(|entry| (entry.key_at, entry.value.at)).into();
+    assert_eq!(places, [(Some(0), Some(6)), (Some(8), Some(14)), (Some(16), None), (Some(22), Some(25))]);
 }

@@ -231,3 +231,15 @@ fn trees_that_become_too_deep_are_refused() {
     output_of(&copies(4), &object);
     assert!(error_of(&copies(6), &object).contains("the object becomes too large"));
 }
+
+#[test]
+fn long_paths_are_cut_at_the_beginning() {
+    let directory = "clusters/production/europe/west/applications/payment-gateway/overlays/blue-green-canary";
+    let kustomization = format!("{directory}/kustomization.yaml");
+    let said = error(directory, &[(&kustomization, "resources: [web.yaml]\n")]);
+    let expected = format!(
+        "{kustomization}:1:13: error[kustomization]: there is no file \
+         \".../europe/west/applications/payment-gateway/overlays/blue-green-canary/web.yaml\""
+    );
+    assert_eq!(said, expected);
+}

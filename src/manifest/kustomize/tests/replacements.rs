@@ -296,3 +296,93 @@ metadata:
 "#;
     assert_eq!(output_of(kustomization, resources), expected);
 }
+
+#[test]
+fn yaml_in_texts_keeps_comments_and_quotes() {
+    let kustomization = r#"replacements:
+- source: {kind: ConfigMap, name: c, fieldPath: data.host}
+  targets:
+  - select: {name: c}
+    fieldPaths:
+    - data.app\.yaml.server.host
+    - data.app\.yaml.peers.[name=a].host
+    - data.app\.yaml.peers.1.host
+    - data.app\.yaml.flow.host
+    - data.app\.yaml.port
+"#;
+    let resources = r#"apiVersion: v1
+kind: ConfigMap
+metadata: {name: c}
+data:
+  host: web.example
+  app.yaml: |
+    # Read by the server.
+
+    # Where it listens.
+    server:   # by name
+        host: "localhost"   # quoted
+        # Not changed.
+        text: |
+            one
+              two
+
+            three
+
+    peers:
+      - name: a
+        host: 'x'
+      - {name: b, host: x}
+    flow: {host:  x, list: [1,  2]}
+    port: 8080
+    when: 2020-01-01
+"#;
+    let expected = r#"apiVersion: v1
+data:
+  app.yaml: |-
+    # Read by the server.
+
+    # Where it listens.
+    server: # by name
+      host: "web.example" # quoted
+      # Not changed.
+      text: |
+        one
+          two
+
+        three
+    peers:
+    - name: a
+      host: 'web.example'
+    - {name: b, host: web.example}
+    flow: {host: web.example, list: [1, 2]}
+    port: !!int web.example
+    when: 2020-01-01
+  host: web.example
+kind: ConfigMap
+metadata:
+  name: c
+"#;
+    assert_eq!(output_of(kustomization, resources), expected);
+}
+
+#[test]
+fn yaml_that_would_change_is_refused() {
+    let said = |text: &str| {
+        let kustomization = "replacements: [{source: {kind: ConfigMap, fieldPath: data.v}, targets: [{select: {kind: ConfigMap}, \
+                             fieldPaths: [data.t.a]}]}]\n";
+        let resources = format!("{CONFIG_MAP}data: {{v: new, t: {text:?}}}\n");
+        error_of(kustomization, &resources).split_once("as YAML: ").map(|(_, reason)| reason.to_owned()).unwrap_or_default()
+    };
+    for (text, reason) in [
+        ("a: 1\n# below\n\nb: 2\n", "a comment is not supported where it stands"),
+        ("a: &x 1\nb: *x\n", "anchors, aliases and tags are not supported"),
+        ("a: >\n  x\n", "folded texts are not supported"),
+        ("a: x\n  y\n", "a text over several lines is not supported"),
+        ("---\na: 1\n", "documents with --- are not supported"),
+        ("a: {b: 1}\n", "only a single value can be replaced in it"),
+        ("a: 1\nb: \"\\u00e9\"\n", "only \\\\, \\\", \\n and \\t are supported in quotes"),
+    ] {
+        let expected = format!("{reason}, in ConfigMap.v1.[noGrp]/c.[noNs]");
+        assert_eq!(said(text), expected, "{text}");
+    }
+}

@@ -437,3 +437,95 @@ spec:
 "#;
     assert_eq!(output_of(kustomization, resources), expected);
 }
+
+#[test]
+fn what_stands_before_a_slash_is_ignored() {
+    let files = [
+        (
+            "kustomization.yaml",
+            r#"resources: [r.yaml, sub]
+patches:
+- target: {kind: ConfigMap}
+  patch: |
+    - {op: replace, path: ignored/data/a, value: "2"}
+"#,
+        ),
+        (
+            "r.yaml",
+            r#"apiVersion: v1
+kind: ConfigMap
+metadata: {name: c}
+data: {a: "1"}
+"#,
+        ),
+        // Nothing is built of it, and it is not empty.
+        ("sub/kustomization.yaml", "resources: []\n"),
+    ];
+    let expected = r#"apiVersion: v1
+data:
+  a: "2"
+kind: ConfigMap
+metadata:
+  name: c
+"#;
+    assert_eq!(output("", &files), expected);
+}
+
+#[test]
+fn stars_and_repeated_anchors_are_read() {
+    let kustomization = r#"patches:
+- patch: |
+    apiVersion: v1
+    kind: Example
+    metadata: {name: e}
+    schedule: "*/10 * * * *"
+"#;
+    let resources = r#"apiVersion: v1
+kind: Example
+metadata:
+  name: e
+  annotations:
+    note: >
+      one
+        two
+schedule: "*/12 * * * *"
+path: a[*].b [*] (*)
+kept: null
+hosts:
+- &host one
+- *host
+- &host two
+- *host
+- &host three
+- *host
+rule: >-
+  all(x,
+    x > 1
+  )
+"#;
+    let expected = r#"apiVersion: v1
+hosts:
+- one
+- one
+- two
+- two
+- three
+- three
+kept: null
+kind: Example
+metadata:
+  annotations:
+    note: |
+      one
+        two
+  name: e
+path: a[*].b [*] (*)
+rule: |-
+  all(x,
+
+    x > 1
+  )
+schedule: '*/10 * * * *'
+"#;
+    assert_eq!(output_of(kustomization, resources), expected);
+}
