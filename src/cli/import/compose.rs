@@ -31,14 +31,13 @@ pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Project> {
     if directory.join(".env").is_file() {
         variables.extend(env_file::variables(&read_text(&directory.join(".env"))?));
     }
-    let mut texts = vec![read_text(first)?];
-    for path in later {
-        texts.push(read_text(path)?);
+    let mut texts = Vec::new();
+    for path in paths {
+        texts.push((path.display().to_string(), read_text(path)?));
     }
     let place = Place { directory, variables };
     let mut project = parse(&texts, &place)?;
-    let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    project.origin = names.join(", ");
+    project.origin = names(&texts);
     let unread = OVERRIDES.iter().find(|(name, _)| first.ends_with(name)).map(|(_, name)| place.directory.join(name));
     if let Some(path) = unread.filter(|path| later.is_empty() && path.is_file()) {
         project.notes.push(format!("{} was not read, which docker reads, too: name both files", path.display()));
@@ -46,8 +45,12 @@ pub(super) fn read(paths: &[PathBuf]) -> anyhow::Result<Project> {
     Ok(project)
 }
 
-/// Reads the texts of files. Files that they refer to are read at `place`.
-fn parse(texts: &[String], place: &Place) -> anyhow::Result<Project> {
+fn names(texts: &[(String, String)]) -> String {
+    texts.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Reads the texts of files, which have names. Files that they refer to are read at `place`.
+fn parse(texts: &[(String, String)], place: &Place) -> anyhow::Result<Project> {
     let mut project = Project::default();
     let mut missing = Vec::new();
     let mut budget = MAX_REPLACED;
@@ -57,23 +60,26 @@ fn parse(texts: &[String], place: &Place) -> anyhow::Result<Project> {
         replace(&mut document, &place.variables, &mut missing, &mut budget)?;
         anyhow::Ok(document)
     };
+    let all = names(texts);
     let mut document = Value::Mapping(serde_yaml::Mapping::new());
-    for text in texts {
-        compose_merge::merge(&mut document, load(text)?, "");
+    for (name, text) in texts {
+        compose_merge::merge(&mut document, load(text).with_context(|| name.clone())?, "");
     }
-    compose_merge::resolve(&mut document, &place.directory, &mut |path| load(&read_text(path)?))?;
+    let mut of_file = |path: &Path| load(&read_text(path)?).with_context(|| path.display().to_string());
+    compose_merge::resolve(&mut document, &place.directory, &mut of_file).with_context(|| all.clone())?;
     missing.sort_unstable();
     missing.dedup();
     for name in missing {
         project.notes.push(format!("variable {name} is not set in .env: it became empty"));
     }
     let Some(services) = document.get("services").and_then(Value::as_mapping) else {
-        bail!("the compose file has no services");
+        bail!("{all}: the compose file has no services");
     };
-    anyhow::ensure!(services.len() <= MAX_SERVICES, "the compose file has more than {MAX_SERVICES} services");
+    anyhow::ensure!(services.len() <= MAX_SERVICES, "{all}: the compose file has more than {MAX_SERVICES} services");
     for (name, fields) in services {
-        let name = name.as_str().context("a service has a name that is no text")?;
-        let service = compose_fields::service(name, fields, &document, place).with_context(|| format!("services.{name}"))?;
+        let name = name.as_str().with_context(|| format!("{all}: a service has a name that is no text"))?;
+        let service = compose_fields::service(name, fields, &document, place);
+        let service = service.with_context(|| format!("{all}: services.{name}"))?;
         project.services.push(service);
     }
     networks(&mut project, &document);
@@ -182,7 +188,7 @@ mod tests {
 
     fn of(text: &str) -> Project {
         let variables = [("TAG".to_owned(), "1.2".to_owned())].into();
-        parse(&[text.to_owned()], &Place { directory: "/srv/shop".into(), variables }).unwrap()
+        parse(&[("compose.yaml".to_owned(), text.to_owned())], &Place { directory: "/srv/shop".into(), variables }).unwrap()
     }
 
     #[test]
@@ -276,7 +282,8 @@ services:
 
     #[test]
     fn hostile_files_are_refused() {
-        let parse = |text: &str| parse(&[text.to_owned()], &Place { directory: "/".into(), variables: BTreeMap::new() });
+        let place = Place { directory: "/".into(), variables: BTreeMap::new() };
+        let parse = |text: &str| parse(&[("compose.yaml".to_owned(), text.to_owned())], &place);
         let many: String = (0..300).map(|number| format!("  s{number}: {{image: a}}\n")).collect();
         let bomb: String = (0..12)
             .map(|level| format!("x-{}: &a{} [{}]\n", level + 1, level + 1, vec![format!("*a{level}"); 9].join(", ")))
@@ -291,7 +298,8 @@ services:
             &format!("services:\n{many}"),
             &format!("x-0: &a0 [lol]\n{bomb}services: {{a: {{image: b}}}}"),
         ] {
-            assert!(parse(text).is_err(), "{text}");
+            let error = parse(text).unwrap_err();
+            assert!(format!("{error:#}").starts_with("compose.yaml: "), "{error:#}");
         }
     }
 }

@@ -106,7 +106,7 @@ fn write(project: &Project, output: &OutputArgs) -> anyhow::Result<()> {
     for (name, text) in files {
         let path = directory.join(name);
         let create = fs::File::options().write(true).create_new(true).open(&path);
-        let mut file = create.with_context(|| format!("create {}, which must not exist", path.display()))?;
+        let mut file = create.with_context(|| format!("create {}: files are never overwritten", path.display()))?;
         file.write_all(text.as_bytes())?;
         writeln!(io::stdout(), "{}", path.display())?;
     }
