@@ -193,7 +193,7 @@ fn set_scalar(field: &mut Tree, referrer: &Referrer<'_>, objects: &Objects) -> R
 }
 
 fn set_mapping(field: &mut Tree, referrer: &Referrer<'_>, objects: &Objects) -> Result<(), Fault> {
-    let Some(name) = field.get("name").filter(|name| !name.is_null()) else {
+    let Some(name) = field.get("name") else {
         return Err(Fault::at(CODE, field.at, "expected a mapping with the field name"));
     };
     let (name, at) = (name.text().to_owned(), name.at);
