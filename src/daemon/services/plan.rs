@@ -298,7 +298,14 @@ fn completed(service: &SourcedService, grant: Option<&Grant>, host: &[IpAddr]) -
         spec.cluster_ip = Some("None".to_owned());
         spec.cluster_ips = Some(vec!["None".to_owned()]);
     }
-    let Some(grant) = grant else { return object };
+    let Some(grant) = grant else {
+        if let Role::Cluster { .. } = service.definition.role {
+            // It was not given what it asks for: nothing answers there.
+            (spec.cluster_ip, spec.cluster_ips) = (None, None);
+            spec.ports.iter_mut().flatten().for_each(|port| port.node_port = None);
+        }
+        return object;
+    };
     spec.cluster_ip = grant.cluster_ips.first().map(ToString::to_string);
     spec.cluster_ips = Some(grant.cluster_ips.iter().map(ToString::to_string).collect());
     spec.ip_families = Some(grant.cluster_ips.iter().map(|address| Family::of(*address).to_string()).collect());
@@ -330,7 +337,7 @@ mod tests {
     use podstead_service::range::PortRange;
     use serde_json::json;
 
-    /// Sources that have delivered; `!` marks restricted ones.
+    /// Sources that have delivered; `!` marks restricted ones. Names of Services may end with `@` and an address that they ask for.
     fn objects(sources: &[&str], shares: Vec<Share>, services: &[(&str, &str)]) -> Objects {
         let source = |name: &&str| SharingSource {
             id: SourceId::new(name.trim_end_matches('!')),
@@ -344,13 +351,14 @@ mod tests {
         let mut objects = Objects::new(Arc::new(sharing), |_| true);
         for of in order {
             for (source, name) in services.iter().filter(|(source, _)| *source == of.as_str()) {
+                let (name, asked) = name.split_once('@').map_or((*name, None), |(name, asked)| (name, Some(asked)));
                 let service: Service = serde_json::from_value(json!({
                     "metadata": {"name": name, "annotations": {"of": source}},
-                    "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+                    "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}], "clusterIP": asked},
                 }))
                 .unwrap();
                 let kind = ObjectKind::Network(NetworkKind::Service);
-                let name = Name { kind, namespace: "default".into(), name: (*name).to_owned() };
+                let name = Name { kind, namespace: "default".into(), name: name.to_owned() };
                 objects.add(&of, name, Object::Network(Arc::new(NetworkObject::Service(Box::new(service)))));
             }
         }
@@ -455,6 +463,19 @@ mod tests {
         let pool = Pool { ipv4: None, ..pool() };
         let plan = Plan::new(&services(&objects), &objects, &Pods::new(), &Grants::new(), &pool);
         assert_eq!((plan.grants.len(), plan.refused[0].reason), (0, UNSERVED));
+    }
+
+    #[test]
+    fn address_that_is_not_given_is_not_shown() {
+        let objects = objects(&["site"], Vec::new(), &[("site", "far@192.0.2.9"), ("site", "near@10.202.0.9")]);
+        let plan = plan(&objects, &Pods::new(), &Grants::new());
+        assert_eq!(plan.refused[0].reason, ADDRESS_TAKEN);
+        let shown = services(&objects).iter().map(|service| {
+            let object = completed(service, plan.grants.get(&service.definition.name), &[]);
+            (service.definition.name.name.clone(), object.spec.unwrap().cluster_ip)
+        });
+        let shown: BTreeMap<String, Option<String>> = shown.collect();
+        assert_eq!(shown, BTreeMap::from([("far".to_owned(), None), ("near".to_owned(), Some("10.202.0.9".to_owned()))]));
     }
 
     #[test]
