@@ -80,7 +80,7 @@ pub use network_policies::ONLY_PODS_OF_ANNOTATION;
 pub use node_view::NodeView;
 pub use objects::KEYS_ANNOTATION;
 pub use own::{
-    DaemonObject, DaemonPaths, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec, refused_objects,
+    DaemonObject, DaemonPaths, PruneAnswer, SourceMetadata, SourceObject, SourceObjectStatus, SourceSpec, UNREAD, refused_objects,
     short_revision, since,
 };
 pub use pod_control::{PodControl, PodControlError};

@@ -187,6 +187,7 @@ pub(super) fn source_cells(object: Value, now: Timestamp) -> Vec<Value> {
         (Some(_), _) => "failed".to_owned(),
         (None, Some(hold)) => hold.kind.word().to_owned(),
         (None, None) if refused > 0 => format!("{} rejected", counted(refused, "object")),
+        (None, None) if status.is_unread() => UNREAD.to_owned(),
         (None, None) => "ok".to_owned(),
     };
     vec![
@@ -203,6 +204,16 @@ pub(super) fn source_cells(object: Value, now: Timestamp) -> Vec<Value> {
         json!(format!("{} ({})", revision(&status.applied_revision), since(status.applied_at, now))),
         json!(source.spec.location),
     ]
+}
+
+/// State of a source that [`SourceObjectStatus::is_unread`].
+pub const UNREAD: &str = "not read yet";
+
+impl SourceObjectStatus {
+    /// Reports whether nothing is known of the source yet: neither now nor by an earlier daemon was anything fetched, and no attempt has failed.
+    pub fn is_unread(&self) -> bool {
+        self.accepted_revision.is_none() && self.last_contact_at.is_none() && self.last_error.is_none()
+    }
 }
 
 /// Prefix of a revision, long enough to distinguish revisions.
@@ -294,5 +305,26 @@ pub(super) fn readyz(backend: &Backend) -> Answer {
         respond::text("ok")
     } else {
         Err(ApiFailure::unavailable(format!("sources not synced yet: {}", waiting.join(", "))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unread_source_is_not_called_well() {
+        let word = |status: Value| {
+            let mut object = json!({"apiVersion": OWN_API_VERSION, "kind": "Source", "metadata": {"name": "fleet"},
+                "spec": {"kind": "git", "location": "/srv/fleet"}, "status": {"pods": 0, "problems": []}});
+            object["status"].as_object_mut().unwrap().extend(status.as_object().unwrap().clone());
+            let cells = source_cells(object, Timestamp::UNIX_EPOCH);
+            let column = SOURCE_COLUMNS.iter().position(|column| column.name == "Status").unwrap();
+            cells[column].as_str().unwrap().to_owned()
+        };
+        assert_eq!(word(json!({})), UNREAD);
+        assert_eq!(word(json!({"lastError": "no route"})), "failed");
+        assert_eq!(word(json!({"lastContactAt": "2026-01-01T00:00:00Z"})), "ok");
+        assert_eq!(word(json!({"acceptedRevision": "0123456789abcdef"})), "ok", "of an earlier daemon");
     }
 }

@@ -35,7 +35,7 @@ const DIRECTORIES: [&str; 10] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/nix/store", "/gnu/store"];
 /// Sockets and settings of services that find names.
 const NAME_SERVICES: [&str; 3] = ["/run/systemd/resolve", "/run/avahi-daemon", "/run/nscd"];
-/// Settings of the resolver, which may be a link to a directory of a service.
+/// Settings of the resolver, which may be a link to a file of a service.
 const RESOLVER: &str = "/etc/resolv.conf";
 /// Devices that programs of the host expect.
 const DEVICES: [&str; 2] = ["/dev/null", "/dev/urandom"];
@@ -104,9 +104,8 @@ fn confined(program: &Program) -> Result<(), ConfineError> {
     // While the files of the host are there, and this process is root.
     let copies = program.files.iter().map(|file| Ok((file.name.as_str(), read(&file.from)?)));
     let copies: Vec<(&str, Vec<u8>)> = copies.collect::<io::Result<_>>().map_err(at("read a file"))?;
-    let directory = program.path.parent().unwrap_or(Path::new("/"));
     let user = JobUser { uid: program.uid, gid: program.gid, is_own: true };
-    confine::confine_program(user, &program.rlimits, || enter_root(directory, &copies, program.gid))
+    confine::confine_program(user, &program.rlimits, || enter_root(&program.path, &copies, program.gid))
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -119,13 +118,14 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Makes a root directory of its own for this process, which must have one thread, and enters it.
-fn enter_root(of_program: &Path, copies: &[(&str, Vec<u8>)], group: u32) -> io::Result<()> {
-    let resolver = fs::canonicalize(RESOLVER).ok().and_then(|path| Some(path.parent()?.to_owned()));
+fn enter_root(program: &Path, copies: &[(&str, Vec<u8>)], group: u32) -> io::Result<()> {
+    // The file alone: its directory may be all of `/run`.
+    let resolver = fs::canonicalize(RESOLVER).ok();
     confine::own_mounts()?;
     // Taken before the new root hides what is below its place.
     let mut pieces = Vec::new();
     let fixed = DIRECTORIES.iter().chain(&NAME_SERVICES).chain(&DEVICES).map(Path::new);
-    for path in fixed.chain(resolver.as_deref()).chain([of_program]) {
+    for path in fixed.chain(resolver.as_deref()).chain([program]) {
         if !pieces.iter().any(|piece: &Piece| piece.has(path)) {
             pieces.extend(Piece::of(path)?);
         }

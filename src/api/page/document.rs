@@ -1,7 +1,7 @@
 //! The page as HTML, within its size. **Pure**.
 
 use super::escape::escape;
-use crate::own::{SourceObject, refused_objects, since};
+use crate::own::{SourceObject, UNREAD, refused_objects, since};
 use crate::show::{PodRow, age_since};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -223,6 +223,7 @@ fn source_row(line: &SourceLine, now: Timestamp) -> Vec<Cell> {
         (Some(error), _) => (error.clone(), Tone::Bad),
         (None, Some(hold)) => (hold.kind.word().to_owned(), Tone::Wait),
         (None, None) if refused > 0 => (problem, Tone::Bad),
+        (None, None) if status.is_unread() => (UNREAD.to_owned(), Tone::Wait),
         (None, None) => ("ok".to_owned(), Tone::Good),
     };
     vec![

@@ -43,7 +43,7 @@ pub(super) fn describe(source: &SourceObject, history: &History, now: Timestamp)
     text.finish()
 }
 
-/// One line: held, failed, rejected objects, or ok.
+/// One line: held, failed, rejected objects, not read yet, or ok.
 fn standing(source: &SourceObject) -> String {
     let status = &source.status;
     let refused = podstead_api::refused_objects(&status.problems);
@@ -56,6 +56,9 @@ fn standing(source: &SourceObject) -> String {
     }
     if refused > 0 {
         words.push(format!("{} rejected", counted(refused, "object")));
+    }
+    if words.is_empty() && status.is_unread() {
+        words.push(podstead_api::UNREAD.to_owned());
     }
     if words.is_empty() { "ok".to_owned() } else { words.join(", ") }
 }

@@ -470,8 +470,8 @@ mod tests {
         let objects = objects(&["site"], Vec::new(), &[("site", "far@192.0.2.9"), ("site", "near@10.202.0.9")]);
         let plan = plan(&objects, &Pods::new(), &Grants::new());
         assert_eq!(plan.refused[0].reason, ADDRESS_TAKEN);
-        let shown = services(&objects).iter().map(|service| {
-            let object = completed(service, plan.grants.get(&service.definition.name), &[]);
+        let shown = services(&objects).into_iter().map(|service| {
+            let object = completed(&service, plan.grants.get(&service.definition.name), &[]);
             (service.definition.name.name.clone(), object.spec.unwrap().cluster_ip)
         });
         let shown: BTreeMap<String, Option<String>> = shown.collect();

@@ -189,6 +189,6 @@ async fn ssh_has_neither_rights_nor_files() {
     assert!(!user.starts_with('0') && !user.contains(" 0"), "{text}");
     assert_eq!(words.next(), Some("copies key-0 known-hosts-0"), "{text}");
     let more: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    // The directory that the resolver's settings lead to may be one.
+    // A file of the resolver's may be there.
     assert!(more.iter().all(|word| *word == "sees /run"), "{text}");
 }
