@@ -42,7 +42,7 @@ pub(super) fn merge(base: &mut Value, over: Value, key: &str) {
     }
 }
 
-/// What an entry of a list is for: a later one for the same replaces it.
+/// The purpose of an entry of a list: a later one for the same replaces it.
 fn target_of(item: &Value, key: &str) -> Option<String> {
     match (key, item) {
         ("volumes" | "devices", Value::String(text)) => text.split(':').nth(1).map(str::to_owned),

@@ -16,7 +16,7 @@ const FLAGS: &[&str] = &[
     "no-hostname", "read-only-tmpfs", "passwd", "tls-verify", "unsetenv-all",
 ];
 
-/// Where limits of processes come from.
+/// The source of limits of processes.
 pub(super) const ULIMITS: &str =
     "containers have those of the service, which systemctl edit podstead sets for all (LimitMEMLOCK=infinity)";
 

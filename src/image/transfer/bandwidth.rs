@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What was not used of the last such time may be used at once.
+/// Time whose unused bytes may be used at once.
 const BURST: Duration = Duration::from_secs(1);
 /// Hosts remembered at most; beyond it, those go whose caps nobody waits for.
 const REMEMBERED: usize = 64;
