@@ -119,8 +119,8 @@ async fn find_run(backend: &Backend, pod: &PublishedPod, container: &str, previo
         (None, _) => None,
     };
     let path = |attempt| backend.paths.container_log(&desired.full_name, &desired.uid, container, attempt);
-    if previous && newest.is_none() {
-        // A dead run is removed before the next one is created, and what is published may say neither for a moment: its log is there all the while.
+    if previous && newest.is_none() && (waiting.is_some() || status.is_none()) {
+        // A dead run is removed before the next one is created, and what is published may not know of it for a moment: its log is there all the while.
         let directory = backend.paths.pod_logs(&desired.full_name, &desired.uid).join(container);
         let newest = blocking(move || Ok(newest_log(&directory))).await.ok().flatten();
         return newest.map(|path| Run { path, id: None }).ok_or_else(|| previous_not_found(pod, container));

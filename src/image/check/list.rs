@@ -1,6 +1,7 @@
 //! The list of a layer's entries, made when the layer is published: whatever the disk makes of them later is seen.
 //!
-//! Checksums are CRC-32 ([`super::sum`]). Those of files come from the job that wrote them, which is nobody's harm but that of its own layer. They find what a disk did: whoever can write into the store could write the list, too.
+//! Checksums are CRC-32 ([`super::sum`]). Those of files come from the job that wrote them: one that lies about them harms its own layer alone. They find
+//! what a disk did: whoever can write into the store could write the list, too.
 //!
 //! One record for each entry, which ends with a zero byte: mode, user, group, size, device, checksum, path. All of it compressed with zstd, in the order
 //! in which a tree is read. An image decides how many entries there are and how long their paths: neither the list nor the tree is ever in memory as a whole.
