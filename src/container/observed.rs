@@ -44,8 +44,8 @@ pub struct ObservedPod {
     pub sandbox: Option<SandboxStatus>,
     /// All containers with a record, oldest first.
     pub containers: Vec<ContainerStatus>,
-    /// Recorded resources of living containers, where known.
-    pub given: BTreeMap<ContainerId, ContainerResources>,
+    /// Recorded resources of living containers, where known. In boxes: a node of the map has room for eleven values.
+    pub given: BTreeMap<ContainerId, Box<ContainerResources>>,
     /// Devices of containers that may be unplugged, as far as the container has them.
     pub plugged: BTreeMap<ContainerId, Vec<GivenDevice>>,
 }

@@ -21,7 +21,7 @@ pub mod workloads;
 
 use anyhow::Context as _;
 use podstead_config::last_valid::Loaded;
-use podstead_sys::{heap, sd_notify};
+use podstead_sys::{own_memory, sd_notify};
 use podstead_telemetry::logging::{self, LogEnvironment};
 use rustix::process::DumpableBehavior;
 use std::path::Path;
@@ -36,13 +36,15 @@ const WORKER_THREADS: usize = 2;
 pub fn run(config_path: &Path) -> anyhow::Result<ExitCode> {
     // It knows all Secrets, and the key of this host: a core dump would write them to a disk. What it starts is not concerned.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).context("disable core dumps")?;
-    heap::share_between_threads();
+    own_memory::share_between_threads();
     let loaded = Loaded::read(config_path)?;
     let log_level = logging::init(&loaded.config.logging.level, loaded.config.logging.format, &LogEnvironment::of_process())?;
     if let Some(reason) = &loaded.refused {
         tracing::error!("invalid configuration: {reason}; starting with the last valid one");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKER_THREADS).enable_all().build()?;
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    // A thread that blocks ends when there was no work for it for some seconds. A burst of work leaves unused memory behind.
+    let runtime = runtime.worker_threads(WORKER_THREADS).on_thread_stop(own_memory::return_unused).enable_all().build()?;
     let result = runtime.block_on(async {
         let shutdown = CancellationToken::new();
         tokio::spawn(cancel_on_signal(shutdown.clone())?);

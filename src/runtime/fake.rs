@@ -44,7 +44,7 @@ struct FakePod {
     sandbox: Option<SandboxStatus>,
     containers: Vec<ContainerStatus>,
     specs: BTreeMap<ContainerId, ContainerSpec>,
-    given: BTreeMap<ContainerId, ContainerResources>,
+    given: BTreeMap<ContainerId, Box<ContainerResources>>,
     plugged: BTreeMap<ContainerId, Vec<GivenDevice>>,
 }
 
@@ -270,7 +270,7 @@ impl Runtime for FakeRuntime {
             .await
             .map_err(|reason| failed("resize container", reason))?;
         if let Some(pod) = self.state().pods.get_mut(uid) {
-            pod.given.insert(id.clone(), resources.clone());
+            pod.given.insert(id.clone(), Box::new(resources.clone()));
         }
         Ok(())
     }
@@ -342,7 +342,7 @@ impl Runtime for FakeRuntime {
         pod.containers.push(container.clone());
         pod.specs.insert(spec.id.clone(), spec.clone());
         let given = ContainerResources { declared: spec.declared.clone(), cgroup: spec.resources.clone() };
-        pod.given.insert(spec.id.clone(), given);
+        pod.given.insert(spec.id.clone(), Box::new(given));
         if let Some(plugged) = &spec.devices.plugged {
             pod.plugged.insert(spec.id.clone(), plugged.clone());
         }

@@ -9,7 +9,7 @@ pub mod device_filter;
 pub mod device_node;
 pub mod disk_usage;
 pub mod file_lease;
-pub mod heap;
+
 pub mod jail;
 pub mod layout;
 pub mod loopback;
@@ -23,6 +23,7 @@ pub mod netlink;
 pub mod netns_socket;
 mod ordered_journal;
 pub mod overlay;
+pub mod own_memory;
 pub mod peer_groups;
 pub mod pidfd;
 pub mod proc_stat;

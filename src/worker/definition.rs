@@ -218,7 +218,7 @@ impl PodDefinition {
         let infeasible = infeasible(pod, &context.facts);
         let mut base = fnv([hash::sandbox_hash(pod), identity(&sandbox)]);
         let mut earlier_base = base.clone();
-        let mut definitions = Vec::new();
+        let mut definitions = Vec::with_capacity(containers::all(pod).count());
         for (kind, container) in containers::all(pod) {
             let role = match kind {
                 ContainerKind::Init => 'i',

@@ -120,7 +120,7 @@ impl Fetch {
 
     /// Fetches the image, records events, and requests a turn of the pod. The result is there before that turn can begin: a turn that finds
     /// nothing would be the last one. Without a result when nobody wants it any more: a pull that waits for a window ends then, too.
-    pub(super) async fn run(self, results: mpsc::UnboundedSender<Fetched>) {
+    pub(super) async fn run(self, results: mpsc::UnboundedSender<Box<Fetched>>) {
         let result = {
             let (mut get, mut unwanted) = (pin!(self.get()), pin!(self.unwanted()));
             let mut told = Told::default();
@@ -138,7 +138,7 @@ impl Fetch {
         }
         let uid = self.desired.uid.clone();
         // Without a worker and a sync loop nothing goes on.
-        results.send(Fetched { user: self.user, reference: self.reference, news: FetchNews::Ended(result) }).ok();
+        results.send(Box::new(Fetched { user: self.user, reference: self.reference, news: FetchNews::Ended(result) })).ok();
         self.services.pokes.send(uid).ok();
     }
 
@@ -148,14 +148,14 @@ impl Fetch {
     }
 
     /// Sends the progress of the pull, if there is news, and requests a turn of the pod.
-    fn tell_progress(&self, told: &mut Told, results: &mpsc::UnboundedSender<Fetched>) {
+    fn tell_progress(&self, told: &mut Told, results: &mpsc::UnboundedSender<Box<Fetched>>) {
         let Ok(reference) = self.reference.parse::<Reference>().map(|reference| reference.to_string()) else { return };
         let pulls = self.services.images.pulls();
         let Some(pull) = pulls.iter().find(|pull| pull.reference == reference) else { return };
         if let Some(words) = told.news(pull, tokio::time::Instant::now()) {
             let news = FetchNews::Progress(words);
             // Without a worker and a sync loop nothing goes on.
-            results.send(Fetched { user: self.user.clone(), reference: self.reference.clone(), news }).ok();
+            results.send(Box::new(Fetched { user: self.user.clone(), reference: self.reference.clone(), news })).ok();
             self.services.pokes.send(self.desired.uid.clone()).ok();
         }
     }

@@ -38,7 +38,7 @@ struct HookRun {
 
 impl HookRun {
     /// Does it, keeps on disk that it is done, and asks for a turn of the pod.
-    async fn run(self, results: mpsc::UnboundedSender<HookEnded>) {
+    async fn run(self, results: mpsc::UnboundedSender<Box<HookEnded>>) {
         let result = self.act().await;
         let Self { services, uid, container, id, kind, .. } = self;
         let mark = match (kind, &result) {
@@ -51,7 +51,7 @@ impl HookRun {
             set_hook_mark(&services.paths, &uid, &container, mark).await;
         }
         // Without a worker and a sync loop nothing goes on.
-        results.send(HookEnded { container, id, kind, result }).ok();
+        results.send(Box::new(HookEnded { container, id, kind, result })).ok();
         services.pokes.send(uid).ok();
     }
 
@@ -84,8 +84,8 @@ impl HookRun {
 pub(super) struct Hooks {
     tasks: JoinSet<()>,
     running: BTreeMap<ContainerId, (HookKind, AbortHandle)>,
-    /// Unbounded: at most one per container is under way.
-    results: (mpsc::UnboundedSender<HookEnded>, mpsc::UnboundedReceiver<HookEnded>),
+    /// Unbounded: at most one per container is under way. In boxes: a channel keeps room for 32 values.
+    results: (mpsc::UnboundedSender<Box<HookEnded>>, mpsc::UnboundedReceiver<Box<HookEnded>>),
 }
 
 impl Hooks {
@@ -122,7 +122,7 @@ impl Hooks {
         while let Ok(end) = self.results.1.try_recv() {
             if self.running.get(&end.id).is_some_and(|(kind, _)| *kind == end.kind) {
                 self.running.remove(&end.id);
-                ended.push(end);
+                ended.push(*end);
             }
         }
         ended

@@ -40,11 +40,11 @@ impl Measurement {
     }
 
     /// Measures, and asks for a turn of the pod.
-    pub(super) async fn run(self, results: mpsc::UnboundedSender<Measured>) {
+    pub(super) async fn run(self, results: mpsc::UnboundedSender<Box<Measured>>) {
         let begun = tokio::time::Instant::now();
         let usage = self.services.volumes.measure(&self.request).await;
         // Without a worker and a sync loop nothing goes on.
-        results.send(Measured { usage, took: begun.elapsed() }).ok();
+        results.send(Box::new(Measured { usage, took: begun.elapsed() })).ok();
         let uid: PodUid = self.request.uid;
         self.services.pokes.send(uid).ok();
     }

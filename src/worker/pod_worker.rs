@@ -85,10 +85,11 @@ fn is_ahead(user: &ImageUser, ahead: &Ahead) -> bool {
 #[derive(Debug)]
 struct Background {
     tasks: JoinSet<()>,
-    /// Fetched images. Unbounded: at most one per container and definition is under way, with a report a minute.
-    fetched: (mpsc::UnboundedSender<Fetched>, mpsc::UnboundedReceiver<Fetched>),
+    /// Fetched images. Unbounded: at most one per container and definition is under way, with a report a minute. In boxes, like the next: a channel
+    /// keeps room for 32 values.
+    fetched: (mpsc::UnboundedSender<Box<Fetched>>, mpsc::UnboundedReceiver<Box<Fetched>>),
     /// Results of measuring. Unbounded: at most one is under way.
-    measured: (mpsc::UnboundedSender<Measured>, mpsc::UnboundedReceiver<Measured>),
+    measured: (mpsc::UnboundedSender<Box<Measured>>, mpsc::UnboundedReceiver<Box<Measured>>),
     /// Users of images being fetched, each with whether the image is for an update of what runs.
     ahead: BTreeMap<ImageUser, watch::Sender<bool>>,
     /// Count of image arrivals at the last lookup of missing images.
@@ -225,7 +226,8 @@ impl PodWorker {
         for _ in 0..MAX_ROUNDS {
             self.take_in_images(services);
             self.hooks.apply_ended(services, &self.definition, &mut self.state.runs);
-            while let Ok(Measured { usage, took }) = self.background.measured.1.try_recv() {
+            while let Ok(measured) = self.background.measured.1.try_recv() {
+                let Measured { usage, took } = *measured;
                 self.state.storage_measured(usage, took, services.clock.now().moment);
             }
             self.look_for_arrived_images(services).await;
@@ -440,7 +442,8 @@ impl PodWorker {
     /// Takes in the images that were fetched.
     fn take_in_images(&mut self, services: &Arc<Services>) {
         self.background.reap();
-        while let Ok(Fetched { user, reference, news }) = self.background.fetched.1.try_recv() {
+        while let Ok(fetched) = self.background.fetched.1.try_recv() {
+            let Fetched { user, reference, news } = *fetched;
             let outcome = match news {
                 FetchNews::Progress(words) => {
                     self.take_in_progress(&user, &reference, words);

@@ -1,8 +1,9 @@
 //! A daemon whose cgroup has 8 MiB: what belongs to no file, and what the kernel keeps for it, fits. The pages of its program are taken away when they
-//! are needed, and read again.
+//! are needed, and read again. Without need, the daemon itself unmaps them when its work is done.
 
 use crate::support::cgroup::MemoryGroup;
-use crate::support::{TestHost, eventually};
+use crate::support::{TestHost, eventually, eventually_within};
+use std::time::Duration;
 
 const LIMIT: u64 = 8 << 20;
 const PODS: usize = 5;
@@ -53,5 +54,27 @@ fn daemon_works_in_8_mib() {
     eventually("the group to be empty", || match std::fs::read_to_string(group.procs()).unwrap() {
         members if members.is_empty() => Ok(()),
         members => Err(members),
+    });
+}
+
+/// Memory of the daemon in KiB that belongs to files.
+fn mapped_files(host: &TestHost) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", host.daemon_pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssFile:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn program_is_unmapped_after_burst() {
+    let host = TestHost::start();
+    for number in 0..PODS {
+        host.write_manifest(&format!("p{number}.yaml"), &pod(number, "1"));
+    }
+    wait_ready(&host);
+    let busy = mapped_files(&host);
+    // Threads that block end when they had no work for ten seconds.
+    eventually_within(Duration::from_secs(90), "less than half of the program to be mapped", || match mapped_files(&host) {
+        mapped if mapped < busy / 2 => Ok(()),
+        mapped => Err(format!("{mapped} KiB of {busy} KiB")),
     });
 }

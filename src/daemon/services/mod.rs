@@ -28,7 +28,6 @@ use podstead_service::allocate::{Grants, HostSocket, Pool};
 use podstead_service::frontends::{Excess, Frontends, MOST_ENDPOINTS, MOST_ENDPOINTS_OF_HOST};
 use podstead_service::name::ObjectName;
 use podstead_service::range::PortRange;
-use podstead_sys::heap;
 use podstead_sys::layout::Paths;
 use podstead_telemetry::error_chain;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
@@ -130,7 +129,6 @@ impl Steward {
 
     /// Serves until the daemon ends.
     pub(super) async fn run(mut self) {
-        let mut are_new = true;
         loop {
             let objects = Arc::clone(&self.objects.borrow_and_update());
             let pods = self.links.pods.borrow_and_update().clone();
@@ -141,10 +139,6 @@ impl Steward {
                     false
                 }
             };
-            if are_new {
-                // This is the last part that reads them. A burst of objects needs several times the memory that they have afterwards.
-                drop(tokio::task::spawn_blocking(heap::return_unused));
-            }
             let retry = (!is_settled).then(|| tokio::time::Instant::now() + RETRY);
             let retry = [retry, self.addresses.look_again()].into_iter().flatten().min();
             let retry = async {
@@ -155,12 +149,13 @@ impl Steward {
             };
             // All arms can be cancelled: the state is read anew in any case.
             let changed = tokio::select! {
-                changed = self.objects.changed() => changed.map(|()| true),
-                changed = self.links.pods.changed() => changed.map(|()| false),
-                () = retry => Ok(false),
+                changed = self.objects.changed() => changed,
+                changed = self.links.pods.changed() => changed,
+                () = retry => Ok(()),
             };
-            let Ok(objects_changed) = changed else { return };
-            are_new = objects_changed;
+            if changed.is_err() {
+                return;
+            }
         }
     }
 

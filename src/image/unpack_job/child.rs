@@ -8,7 +8,7 @@ use podstead_job::channel::Channel;
 use podstead_job::confine::{self, Rights};
 use podstead_job::filter::{Call, FILES};
 use podstead_job::user::JobUser;
-use podstead_sys::{heap, process};
+use podstead_sys::{own_memory, process};
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -23,7 +23,7 @@ const REPORT: Used = Used { entries: 2048, implicit_directories: 256, path_memor
 /// Does the task that the daemon sends to standard input, and ends.
 pub fn run() -> ExitCode {
     process::close_others();
-    heap::share_between_threads();
+    own_memory::share_between_threads();
     // Shown in lists of processes; without it there would be `exe`.
     let _unnamed = rustix::thread::set_name(c"podstead-job");
     // A daemon that is gone does not miss an answer.

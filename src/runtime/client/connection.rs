@@ -14,7 +14,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -37,7 +37,8 @@ pub(super) struct Line {
 pub(super) struct Connection {
     /// Tells connections to the same pod apart.
     pub(super) number: u64,
-    requests: mpsc::Sender<Pending>,
+    /// In boxes: the channel keeps room for 32 values.
+    requests: mpsc::Sender<Box<Pending>>,
     uid: PodUid,
 }
 
@@ -117,13 +118,23 @@ impl Line {
 
     /// Cancel safe: what was read is in the decoder.
     pub(super) async fn read_more(&mut self) -> io::Result<()> {
+        while !self.take_present()? {
+            self.stream.readable().await?;
+        }
+        Ok(())
+    }
+
+    /// Reads what is there; false if there is nothing. No buffer is kept by those that wait, of which there is one for each pod.
+    fn take_present(&mut self) -> io::Result<bool> {
         let mut buffer = [0; 8192];
-        match self.stream.read(&mut buffer).await? {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            count => {
+        match self.stream.try_read(&mut buffer) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
                 self.decoder.push(&buffer[..count]);
-                Ok(())
+                Ok(true)
             }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
         }
     }
 }
@@ -181,7 +192,7 @@ impl Connection {
         let gone = |reason: &str| RuntimeError::shim_gone(&self.uid, reason);
         let (answer, answered) = oneshot::channel();
         let exchange = async {
-            self.requests.send(Pending { operation, answer }).await.map_err(|_| gone("the connection is closed"))?;
+            self.requests.send(Box::new(Pending { operation, answer })).await.map_err(|_| gone("the connection is closed"))?;
             answered.await.map_err(|_| gone("the connection was closed before a response arrived"))
         };
         timeout(patience, exchange).await.unwrap_or_else(|late| Err(RuntimeError::failed("wait for the shim's response", late)))
@@ -189,7 +200,7 @@ impl Connection {
 }
 
 /// Serves until the shim is gone or the last [`Connection`] is dropped. Dropping what is pending tells the callers.
-async fn serve(mut line: Line, mut requests: mpsc::Receiver<Pending>, mut hear: impl FnMut(Heard<'_>)) -> io::Error {
+async fn serve(mut line: Line, mut requests: mpsc::Receiver<Box<Pending>>, mut hear: impl FnMut(Heard<'_>)) -> io::Error {
     let mut pending: BTreeMap<u64, oneshot::Sender<Result<Answer, Refusal>>> = BTreeMap::new();
     let mut next_id = 1;
     loop {
@@ -223,7 +234,8 @@ async fn serve(mut line: Line, mut requests: mpsc::Receiver<Pending>, mut hear: 
         tokio::select! {
             // Cancel safe: a request stays in the channel until it is taken.
             request = requests.recv() => {
-                let Some(Pending { operation, answer }) = request else { return io::ErrorKind::NotConnected.into() };
+                let Some(request) = request else { return io::ErrorKind::NotConnected.into() };
+                let Pending { operation, answer } = *request;
                 let id = next_id;
                 next_id += 1;
                 pending.insert(id, answer);

@@ -155,7 +155,7 @@ fn tell_exits(inner: &Inner, uid: &PodUid) {
 }
 
 type Records =
-    (Option<SandboxRecord>, Vec<ContainerStatus>, BTreeMap<ContainerId, ContainerResources>, BTreeMap<ContainerId, Plugged>);
+    (Option<SandboxRecord>, Vec<ContainerStatus>, BTreeMap<ContainerId, Box<ContainerResources>>, BTreeMap<ContainerId, Plugged>);
 
 fn read_records(inner: &Inner, uid: &PodUid) -> Records {
     let sandbox = usable(&inner.paths().sandbox_record(uid), SandboxRecord::read);

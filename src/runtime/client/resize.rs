@@ -70,7 +70,7 @@ pub(super) async fn note(
 ) -> Result<(), RuntimeError> {
     let given = match inner.pods().get_mut(uid) {
         Some(pod) => {
-            pod.given.insert(id.clone(), resources);
+            pod.given.insert(id.clone(), Box::new(resources));
             let containers = &pod.containers;
             pod.given.retain(|known, _| known == id || containers.iter().any(|container| container.id == *known));
             pod.given.clone()
@@ -86,7 +86,7 @@ pub(super) async fn note(
 }
 
 /// Reads the recorded resources of containers. A file that cannot be read tells nothing: they are given the same again.
-pub fn read(path: &Path) -> BTreeMap<ContainerId, ContainerResources> {
+pub fn read(path: &Path) -> BTreeMap<ContainerId, Box<ContainerResources>> {
     match std::fs::read(path).map(|text| serde_json::from_slice(&text)) {
         Ok(Ok(given)) => given,
         Ok(Err(error)) => {

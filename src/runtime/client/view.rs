@@ -17,7 +17,7 @@ pub(crate) struct PodView {
     /// Oldest first.
     pub(super) containers: Vec<ContainerStatus>,
     /// The recorded resources of living containers.
-    pub(super) given: BTreeMap<ContainerId, ContainerResources>,
+    pub(super) given: BTreeMap<ContainerId, Box<ContainerResources>>,
     /// The recorded devices of living containers that may be unplugged.
     pub(super) plugged: BTreeMap<ContainerId, Plugged>,
     /// Containers whose devices are being changed.

@@ -77,7 +77,7 @@ fn lagging<'a>(input: &PlanInput<'a>) -> Vec<Lagging<'a>> {
     let runs = input.running().filter(|run| !input.state.runs.is_stopping(&run.id));
     runs.filter_map(|run| {
         let container = input.definition.container(&run.name)?;
-        let given = input.observed.given.get(&run.id);
+        let given = input.observed.given.get(&run.id).map(Box::as_ref);
         let is_asked = container.kind == run.kind && container.is_run_by(run, input.observed);
         let lags = given.is_none_or(|given| !given.agrees(&container.resources));
         (is_asked && lags).then_some(Lagging { container, run, given })

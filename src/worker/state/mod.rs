@@ -50,8 +50,8 @@ pub struct PodState {
     pub network: NetworkWork,
     /// Its volumes.
     pub volumes: VolumeWork,
-    /// The next start of each container, by its name.
-    pub containers: BTreeMap<ContainerName, ContainerWork>,
+    /// The next start of each container, by its name. In boxes: a node of the map has room for eleven values, and few pods have more than one container.
+    pub containers: BTreeMap<ContainerName, Box<ContainerWork>>,
     /// Its runs.
     pub runs: Runs,
     /// Its use of the host's disk.
@@ -64,7 +64,7 @@ impl PodState {
     /// Progress of `name` towards its next start.
     pub fn container(&self, name: &ContainerName) -> &ContainerWork {
         static NOTHING: ContainerWork = ContainerWork { image: ImageWork::Open, failure: None, crash_loop: None, resize: None };
-        self.containers.get(name).unwrap_or(&NOTHING)
+        self.containers.get(name).map_or(&NOTHING, |work| work)
     }
 
     /// The same, for changing it.

@@ -8,7 +8,7 @@ use podstead_job::channel::Channel;
 use podstead_job::confine::{self, Rights};
 use podstead_job::filter::{FILES, OLD_PACK, PACK};
 use podstead_job::user::JobUser;
-use podstead_sys::{heap, process};
+use podstead_sys::{own_memory, process};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// Does the task that the daemon sends to standard input, and ends.
 pub fn run() -> ExitCode {
     process::close_others();
-    heap::share_between_threads();
+    own_memory::share_between_threads();
     // Failure in lists of processes; without it there would be `exe`.
     let _unnamed = rustix::thread::set_name(c"podstead-job");
     // A daemon that is gone does not miss an answer.
