@@ -8,6 +8,7 @@ fn main() -> ExitCode {
     match podstead::job::requested(&arguments) {
         Some(podstead::image::unpack_job::TASK) => podstead::image::unpack_job::run(),
         Some(podstead::source::git::job::TASK) => podstead::source::git::job::run(),
+        Some(podstead::volume::nfs::TASK) => podstead::volume::nfs::run(),
         Some(podstead::job::program::TASK) => podstead::job::program::run(),
         Some(_) => ExitCode::FAILURE,
         None => podstead_cli::main(),

@@ -77,7 +77,7 @@ const OPEN: RowAnswer = R("the pods that it selects would be open", "leave it ou
 const NO_SECRET: RowAnswer = R("no Secret would come of it here", "write the Secret and encrypt it with SOPS");
 const NO_VOLUME: RowAnswer = R(
     "a PersistentVolumeClaim is a directory on this host: data at the place that it names would not be found",
-    "remove it, and use a hostPath volume for a directory that exists",
+    "remove it, and use a hostPath or nfs volume for a directory that exists",
 );
 const BRINGS_PODS: RowAnswer =
     R("it brings pods that would not run here", "write a Deployment, StatefulSet, DaemonSet or Job instead");

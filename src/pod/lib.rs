@@ -9,6 +9,7 @@
 //! * [`objects`]: ConfigMaps and Secrets as pods see them; [`sharing`]: which source reaches which of them.
 //! * [`mod@env`]: environment, command, arguments. [`host_files`]: host name, `/etc/hosts`, `/etc/resolv.conf`.
 //! * [`cdi`]: host devices by name.
+//! * [`nfs`]: mounts of NFS volumes.
 //! * [`storage`]: what it may use of the host's disk.
 //! * [`resources`]: quality of service, cgroup values, OOM score; [`quantity`]: exact amounts. [`security`]: what a container may do.
 //! * [`standards`]: the Pod Security Standards.
@@ -29,6 +30,7 @@ pub mod host_files;
 pub mod host_ports;
 pub mod identity;
 pub mod networks;
+pub mod nfs;
 pub mod objects;
 mod origin;
 pub mod pull_secrets;

@@ -10,6 +10,7 @@ use crate::check::Check;
 use podstead_pod::DEFAULT_NAMESPACE;
 use podstead_pod::cdi::DeviceName;
 use podstead_pod::devices::DeviceRequest;
+use podstead_pod::nfs;
 use podstead_sys::layout::is_clean_absolute;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -75,6 +76,9 @@ pub struct WrittenAllow {
     /// Host paths that `hostPath` volumes may be at or below. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_paths: Vec<WrittenHostPath>,
+    /// Exports that `nfs` volumes may mount, each exactly: what lies below one is reached by `subPath`. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nfs: Vec<WrittenNfs>,
     /// Namespaces that objects may be in. An object without a namespace is put in `default` if that is one of them, else in the first one.
     /// Default: one, named like the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,6 +96,19 @@ pub struct WrittenHostPath {
     /// Absolute.
     pub path: PathBuf,
     /// Every container has to mount it with `readOnly: true`; what is mounted below it is read-only, too. Default: false.
+    #[serde(default)]
+    pub read_only: bool,
+}
+
+/// An item of `nfs`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WrittenNfs {
+    /// Name or address of the server, as manifests write it.
+    pub server: String,
+    /// Absolute path on the server.
+    pub path: String,
+    /// The volume has to have `readOnly: true`. Default: false.
     #[serde(default)]
     pub read_only: bool,
 }
@@ -139,6 +156,19 @@ impl Allow {
                     "{device:?} is none of vendor.com/class, vendor.com/class=name, a path below /dev and usb:vendor:product"
                 );
                 return Err(check.invalid(&format!("{field}.devices[{index}]"), message));
+            }
+        }
+        for (index, export) in written.nfs.iter().enumerate() {
+            for (name, value, checked) in [
+                ("server", &export.server, nfs::check_server(&export.server)),
+                ("path", &export.path, nfs::check_path(&export.path)),
+            ] {
+                let field = format!("{field}.nfs[{index}].{name}");
+                match checked {
+                    Err(rule) => return Err(check.invalid(&field, format!("{value:?} {rule}"))),
+                    Ok(()) if value.is_empty() => return Err(check.invalid(&field, "must not be empty".to_owned())),
+                    Ok(()) => {}
+                }
             }
         }
         let patterns = |images| ImagePatterns::resolve(check, &format!("{field}.images"), images);
@@ -212,6 +242,12 @@ impl Allow {
         let WrittenHostPath { path, read_only } =
             allowing.min_by_key(|rule| (rule.read_only, rule.path.components().count()))?.clone();
         Some(HostPathBounds { prefix: path, read_only })
+    }
+
+    /// Reports whether an `nfs` volume may mount this path of this server. Paths are compared as a whole: a link below an export may lead out of it.
+    pub fn nfs(&self, server: &str, path: &str, read_only: bool) -> bool {
+        let rules = || self.written.nfs.iter().filter(|rule| read_only || !rule.read_only);
+        rules().any(|rule| rule.server.eq_ignore_ascii_case(server) && Path::new(&rule.path) == Path::new(path))
     }
 
     /// Reports whether containers may have this device.
@@ -338,6 +374,23 @@ mod tests {
     }
 
     #[test]
+    fn exports_are_allowed_as_a_whole() {
+        let allow =
+            allow("{nfs: [{server: nas.lan, path: /export/site}, {server: nas.lan, path: /etc/, readOnly: true}]}").unwrap();
+        for (server, path, read_only, allowed) in [
+            ("nas.lan", "/export/site", false, true),
+            ("NAS.lan", "/export/site/", false, true),
+            ("nas.lan", "/export/site/link", false, false),
+            ("nas.lan", "/export", true, false),
+            ("other.lan", "/export/site", true, false),
+            ("nas.lan", "/etc", false, false),
+            ("nas.lan", "/etc", true, true),
+        ] {
+            assert_eq!(allow.nfs(server, path, read_only), allowed, "{server} {path} {read_only}");
+        }
+    }
+
+    #[test]
     fn writable_and_wide_bounds_come_first() {
         let allow =
             allow("{hostPaths: [{path: /, readOnly: true}, {path: /srv/data/a}, {path: /srv/data}, {path: /etc, readOnly: true}]}")
@@ -383,6 +436,8 @@ mod tests {
         for (text, expected) in [
             ("{hostPaths: [{path: srv}]}", "allow.hostPaths[0].path"),
             ("{hostPaths: [{path: /srv/..}]}", "allow.hostPaths[0].path"),
+            ("{nfs: [{server: a b, path: /x}]}", "allow.nfs[0].server"),
+            ("{nfs: [{server: a, path: x}]}", "allow.nfs[0].path"),
             ("{capabilities: [CAP_NET_ADMIN]}", "allow.capabilities[0]"),
             ("{images: ['a b']}", "allow.images[0]"),
             ("{images: [/]}", "allow.images[0]"),

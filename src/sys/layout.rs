@@ -228,6 +228,16 @@ impl Paths {
         self.image_volumes(uid).join(volume)
     }
 
+    /// NFS exports that are mounted as volumes.
+    pub fn nfs_volumes(&self, uid: &PodUid) -> PathBuf {
+        self.volumes(uid).join("nfs")
+    }
+
+    /// One of them.
+    pub fn nfs_volume(&self, uid: &PodUid, volume: &str) -> PathBuf {
+        self.nfs_volumes(uid).join(volume)
+    }
+
     /// Marks of the claims that a pod uses.
     pub fn claim_marks(&self, uid: &PodUid) -> PathBuf {
         self.volumes(uid).join("claims")

@@ -1,6 +1,7 @@
-//! Paths of the host that the pods of each source may mount, as configured now, regardless of the manifests.
+//! Paths of the host, and exports of others, that the pods of each source may mount, as configured now, regardless of the manifests.
 
 use podstead_pod::SourceId;
+use podstead_pod::nfs::NfsVolume;
 use podstead_settings::{Allow, HostPathBounds};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,6 +35,19 @@ impl HostPathPolicy {
                 };
                 allow.host_path_bounds(path).map(Some).ok_or_else(refused)
             }
+        }
+    }
+
+    /// Checks that pods of the source may mount an export of another host.
+    pub(super) fn check_export(&self, source: &SourceId, export: &NfsVolume) -> Result<(), String> {
+        let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
+        match sources.get(source) {
+            None => Err(format!("NFS export {export}: source {source} is not configured")),
+            Some(None) => Ok(()),
+            Some(Some(allow)) if allow.nfs(&export.server, &export.path, export.read_only) => Ok(()),
+            Some(Some(_)) => Err(format!(
+                "NFS export {export}: source {source} is not allowed to mount it (allow.nfs in podstead's configuration)"
+            )),
         }
     }
 }

@@ -7,6 +7,7 @@
 //!                                       and that these are the containers' from now on, is in <volume>.ready
 //! volumes/projected/<volume>/           files from ConfigMaps, Secrets and the pod itself, on a tmpfs that is mounted at `volumes/projected`
 //! volumes/image/<volume>                an image, mounted read-only; which one is in <volume>.digest
+//! volumes/nfs/<volume>                  an export of another host; which one is in <volume>.json (see [`nfs`])
 //! volumes/claims/<volume>.<claim>       says that the pod uses the data of this claim, which lies elsewhere (see [`claims`])
 //! volumes/sub-paths/<container>/<n>     pin (bind mount) of the path below a volume that mount n of the container names
 //! etc/{hosts,hostname,resolv.conf}      host files, rewritten in place when a container starts, so that all containers see them
@@ -29,6 +30,7 @@ mod host_policy;
 mod image_volume;
 mod memory;
 mod mount_list;
+pub mod nfs;
 mod ownership;
 mod projected;
 mod removal;

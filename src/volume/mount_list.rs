@@ -3,6 +3,7 @@
 use super::atomic_writer::AtomicWriter;
 use super::host_files::NodeFiles;
 use super::host_policy::HostPathPolicy;
+use super::nfs::{self, NfsMounts};
 use super::sub_path::{self, Missing, SubPathProblem};
 use super::{ContainerMounts, VolumeError, host_files, host_path, image_volume};
 use k8s_openapi::api::core::v1::{Container, Volume, VolumeMount};
@@ -10,6 +11,7 @@ use podstead_container::{Mount, Propagation};
 use podstead_pod::claims::claim_of;
 use podstead_pod::files::is_projected;
 use podstead_pod::host_files::NetworkDns;
+use podstead_pod::nfs::NfsVolume;
 use podstead_pod::{ContainerName, DesiredPod};
 use podstead_settings::HostPathBounds;
 use podstead_sys::layout::Paths;
@@ -26,6 +28,7 @@ pub(super) struct Request<'a> {
     pub(super) paths: &'a Paths,
     pub(super) node: &'a NodeFiles,
     pub(super) policy: &'a HostPathPolicy,
+    pub(super) nfs: &'a NfsMounts,
     pub(super) pod: &'a DesiredPod,
     pub(super) container: &'a Container,
     pub(super) attempt: u32,
@@ -40,6 +43,8 @@ struct Whole {
     /// Held, where others may change what the path leads to.
     opened: Option<OwnedFd>,
     bounds: Option<HostPathBounds>,
+    /// Whoever asks for a path there may have to wait for another host.
+    is_remote: bool,
 }
 
 impl Request<'_> {
@@ -88,16 +93,19 @@ impl Request<'_> {
         let volumes = self.pod.pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
         let volume =
             volumes.iter().find(|volume| volume.name == mount.name).ok_or_else(|| bad("the pod has no such volume".into()))?;
-        let Whole { path: whole, opened, bounds } = self.whole(volume)?;
+        let whole = self.whole(volume)?;
+        let is_export_read = volume.nfs.as_ref().and_then(|source| source.read_only) == Some(true);
         // A container must never create missing files in there.
-        let missing = if is_projected(volume) || volume.image.is_some() { Missing::Refused } else { Missing::Made };
+        let is_given = is_projected(volume) || volume.image.is_some() || is_export_read;
+        let missing = if is_given { Missing::Refused } else { Missing::Made };
         let wanted = sub_path::wanted(mount, self.environment);
         let is_part = matches!(&wanted, Ok(Some(_)));
-        let host_path = match wanted.and_then(|wanted| self.pinned(index, &whole, opened.as_ref(), wanted, missing)) {
+        let host_path = match wanted.and_then(|wanted| self.pinned(index, &whole, wanted, missing)) {
             Ok(path) => path,
             Err(SubPathProblem::Lasting(reason)) => return Err(bad(reason)),
             Err(SubPathProblem::Passing(reason)) => return Err(VolumeError::not_ready(&volume.name, reason)),
         };
+        let Whole { opened, bounds, path: _, is_remote: _ } = whole;
         // A part is held by its own pin already.
         let pinned = bounds.as_ref().zip(opened).filter(|_| !is_part).map(|(bounds, opened)| host_path::pinned(bounds, &opened));
         let pinned = pinned.transpose().map_err(|error| VolumeError::not_ready(&volume.name, error.to_string()))?;
@@ -115,8 +123,7 @@ impl Request<'_> {
                 "its source may mount it read-only, but mountPropagation would make later mounts below it writable: remove mountPropagation".into(),
             ));
         }
-        let read_only =
-            mount.read_only.unwrap_or(false) || is_projected(volume) || is_read_only || volume.image.is_some() || never_written;
+        let read_only = mount.read_only.unwrap_or(false) || is_given || is_read_only || never_written;
         let recursive = never_written || matches!(mount.recursive_read_only.as_deref(), Some("Enabled" | "IfPossible"));
         Ok(Mount {
             host_path,
@@ -132,12 +139,13 @@ impl Request<'_> {
     /// The volume, and what its source may do with it where that has bounds.
     fn whole(&self, volume: &Volume) -> Result<Whole, VolumeError> {
         let Some(source) = &volume.host_path else {
-            return Ok(Whole { path: self.volume_path(volume)?, opened: None, bounds: None });
+            let path = self.volume_path(volume)?;
+            return Ok(Whole { path, opened: None, bounds: None, is_remote: volume.nfs.is_some() });
         };
         let not_ready = |reason| VolumeError::not_ready(&volume.name, reason);
         let bounds = self.policy.bounds(&self.pod.source, Path::new(&source.path)).map_err(not_ready)?;
         let opened = host_path::open(source, bounds.as_ref()).map_err(not_ready)?;
-        Ok(Whole { path: PathBuf::from(&source.path), opened: bounds.is_some().then_some(opened), bounds })
+        Ok(Whole { path: PathBuf::from(&source.path), opened: bounds.is_some().then_some(opened), bounds, is_remote: false })
     }
 
     /// Path of a volume that podstead owns.
@@ -153,6 +161,13 @@ impl Request<'_> {
             let place = self.paths.image_volume(&self.pod.uid, &volume.name);
             let is_there = image_volume::is_mounted(&place);
             return is_there.then_some(place).ok_or_else(|| VolumeError::not_ready(&volume.name, "its image is not mounted yet"));
+        }
+        if let Some(export) = NfsVolume::of(&self.pod.pod, volume) {
+            let not_ready = |reason: String| VolumeError::not_ready(&volume.name, reason);
+            self.policy.check_export(&self.pod.source, &export).map_err(not_ready)?;
+            let place = self.paths.nfs_volume(&self.pod.uid, &volume.name);
+            let is_there = nfs::is_mounted(&place, &export).map_err(|error| not_ready(format!("read mounts: {error}")))?;
+            return is_there.then_some(place).ok_or_else(|| not_ready(format!("{export} is not mounted yet")));
         }
         if let Some(claim) = claim_of(&self.pod.pod, volume) {
             let data = self.paths.persistent_data(&claim);
@@ -171,17 +186,12 @@ impl Request<'_> {
         Err(VolumeError::not_ready(&volume.name, reason))
     }
 
-    fn pinned(
-        &self,
-        index: usize,
-        whole: &Path,
-        opened: Option<&OwnedFd>,
-        wanted: Option<PathBuf>,
-        missing: Missing,
-    ) -> Result<PathBuf, SubPathProblem> {
-        let Some(wanted) = wanted else { return Ok(whole.to_owned()) };
+    fn pinned(&self, index: usize, whole: &Whole, wanted: Option<PathBuf>, missing: Missing) -> Result<PathBuf, SubPathProblem> {
+        let Whole { path: whole, opened, is_remote, bounds: _ } = whole;
+        let Some(wanted) = wanted else { return Ok(whole.clone()) };
         let pin = self.paths.sub_paths(&self.pod.uid).join(&self.container.name).join(index.to_string());
         match opened {
+            _ if *is_remote => self.nfs.pin(whole, &wanted, &pin, missing)?,
             Some(opened) => sub_path::pin_below(opened, &wanted, &pin, missing)?,
             None => sub_path::pin(whole, &wanted, &pin, missing)?,
         }
@@ -195,7 +205,12 @@ fn check_propagation(host_path: &Path, propagation: Propagation) -> Result<(), S
         return Ok(());
     }
     let mounts = mounts().map_err(|error| format!("read mounts: {error}"))?;
-    let real = std::fs::canonicalize(host_path).map_err(|error| format!("resolve {host_path:?}: {error}"))?;
+    // A place of a mount is not asked for: its server may be silent.
+    let is_own = |place: &Path| mounts.iter().any(|mount| mount.point == place);
+    let real = match nfs::real(host_path).ok().filter(|place| is_own(place)) {
+        Some(place) => place,
+        None => std::fs::canonicalize(host_path).map_err(|error| format!("resolve {host_path:?}: {error}"))?,
+    };
     let Some(mount) = mount_of(&mounts, &real) else { return Err(format!("{host_path:?} is not on any mount")) };
     match propagation {
         Propagation::Private => Ok(()),

@@ -2,7 +2,7 @@
 //! earlier one: a container has the directory itself mounted, and would see its files go.
 
 use super::host_files::termination_run;
-use super::{claims, empty_dir, image_volume, removal};
+use super::{claims, empty_dir, image_volume, nfs, removal};
 use k8s_openapi::api::core::v1::Volume;
 use podstead_pod::DesiredPod;
 use podstead_pod::claims::claim_of;
@@ -31,6 +31,8 @@ pub(super) fn trim(paths: &Paths, desired: &DesiredPod) -> Vec<String> {
     }
     let images = names(|volume| volume.image.is_some());
     left.extend(keep_only(&paths.image_volumes(uid), &images.iter().flat_map(|volume| image_volume::entries(volume)).collect()));
+    let exports = names(|volume| volume.nfs.is_some());
+    left.extend(keep_only(&paths.nfs_volumes(uid), &exports.iter().flat_map(|volume| nfs::entries(volume)).collect()));
     let marks = volumes.iter().filter_map(|volume| Some(claims::mark(&volume.name, &claim_of(pod, volume)?)));
     left.extend(keep_only(&paths.claim_marks(uid), &marks.collect()));
     let mut containers = BTreeSet::new();
@@ -75,7 +77,7 @@ mod tests {
         let paths = Paths { state: root.path().join("state"), run: root.path().join("run"), logs: root.path().join("logs") };
         let pod = desired(
             "{containers: [{name: c, image: x, volumeMounts: [{name: kept, mountPath: /a}, {name: kept, mountPath: /b, subPath: s}]}],
-              volumes: [{name: kept, emptyDir: {}}, {name: other, hostPath: {path: /x}}]}",
+              volumes: [{name: kept, emptyDir: {}}, {name: other, hostPath: {path: /x}}, {name: share, nfs: {server: s, path: /p}}]}",
         );
         let uid = &pod.uid;
         let places = [
@@ -85,6 +87,9 @@ mod tests {
             (paths.empty_dir(uid, "gone.ready"), false),
             (paths.empty_dir(uid, "other"), false),
             (paths.projected(uid), false),
+            (paths.nfs_volume(uid, "share"), true),
+            (paths.nfs_volume(uid, "share.json"), true),
+            (paths.nfs_volume(uid, "gone"), false),
             (paths.sub_paths(uid).join("c/0"), false),
             (paths.sub_paths(uid).join("c/1"), true),
             (paths.sub_paths(uid).join("d/0"), false),

@@ -2,6 +2,7 @@
 
 use super::host_policy::HostPathPolicy;
 use super::mount_list::Request;
+use super::nfs::{self, NfsMounts};
 use super::usage::{self, UsageRequest};
 use super::{
     ContainerMounts, Giving, NodeFiles, VolumeContents, VolumeError, VolumeService, claim_store, claims, empty_dir, env_file,
@@ -12,6 +13,7 @@ use podstead_pod::claims::{ClaimName, ClaimedVolume};
 use podstead_pod::env::EnvFiles;
 use podstead_pod::files::is_projected;
 use podstead_pod::host_files::NetworkDns;
+use podstead_pod::nfs::NfsVolume;
 use podstead_pod::objects::Objects;
 use podstead_pod::storage::StorageUsage;
 use podstead_pod::{ContainerName, DesiredPod, PodUid, containers};
@@ -20,7 +22,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, Semaphore};
 
@@ -45,6 +47,15 @@ pub(super) struct Shared {
     pub(super) trash: Mutex<()>,
     /// Data of a claim were deleted.
     pub(super) deleted: Notify,
+    /// Mounts of NFS volumes under way.
+    nfs: NfsMounts,
+}
+
+/// An NFS volume that is not mounted.
+struct Unmounted {
+    name: String,
+    volume: NfsVolume,
+    place: PathBuf,
 }
 
 impl Volumes {
@@ -52,7 +63,17 @@ impl Volumes {
     pub fn new(paths: Paths, node: NodeFiles, policy: Arc<HostPathPolicy>, memory_bytes: u64) -> Self {
         let (claims, trash, deleted) = Default::default();
         Self {
-            shared: Arc::new(Shared { paths, node, policy, memory_bytes, measuring: Semaphore::new(1), claims, trash, deleted }),
+            shared: Arc::new(Shared {
+                paths,
+                node,
+                policy,
+                memory_bytes,
+                measuring: Semaphore::new(1),
+                claims,
+                trash,
+                deleted,
+                nfs: NfsMounts::new(),
+            }),
         }
     }
 
@@ -81,8 +102,12 @@ impl Volumes {
 #[async_trait]
 impl VolumeService for Volumes {
     async fn prepare(&self, pod: &DesiredPod, contents: VolumeContents) -> Result<(), VolumeError> {
-        let pod = pod.clone();
-        self.blocking(move |shared| shared.prepare(&pod, &contents)).await
+        let (uid, pod) = (pod.uid.clone(), pod.clone());
+        for Unmounted { name, volume, place } in self.blocking(move |shared| shared.prepare(&pod, &contents)).await? {
+            let mounted = self.shared.nfs.ensure(&uid, &name, &volume, &place).await;
+            mounted.map_err(|reason| VolumeError::not_ready(name, reason))?;
+        }
+        Ok(())
     }
 
     async fn give_claims(&self, pod: &DesiredPod, claims: Vec<ClaimedVolume>, giving: Giving) -> Result<(), VolumeError> {
@@ -115,9 +140,9 @@ impl VolumeService for Volumes {
             let Some((_, container)) = containers::find(&pod.pod, name.as_str()) else {
                 return Err(VolumeError::not_ready("all volumes", format!("the pod has no container {name}")));
             };
-            let Shared { paths, node, policy, memory_bytes: _, measuring: _, claims: _, trash: _, deleted: _ } = shared;
+            let Shared { paths, node, policy, memory_bytes: _, measuring: _, claims: _, trash: _, deleted: _, nfs } = shared;
             let (dns, environment) = (dns.as_ref(), environment.as_slice());
-            let request = Request { paths, node, policy, pod: &pod, container, attempt, pod_ips: &pod_ips, dns, environment };
+            let request = Request { paths, node, policy, nfs, pod: &pod, container, attempt, pod_ips: &pod_ips, dns, environment };
             request.resolve()
         })
         .await
@@ -159,6 +184,7 @@ impl VolumeService for Volumes {
     async fn trim(&self, pod: &DesiredPod) -> Result<(), VolumeError> {
         let pod = pod.clone();
         self.blocking(move |shared| {
+            shared.nfs.end(&pod.uid, |name| containers::spec(&pod.pod).volumes.iter().flatten().any(|volume| volume.name == name));
             let left = trim::trim(&shared.paths, &pod);
             if left.is_empty() { Ok(()) } else { Err(VolumeError::Removal { uid: pod.uid, reason: left.join("; ") }) }
         })
@@ -179,8 +205,10 @@ impl VolumeService for Volumes {
 }
 
 impl Shared {
-    fn prepare(&self, pod: &DesiredPod, contents: &VolumeContents) -> Result<(), VolumeError> {
+    /// Returns the volumes that other hosts have to be asked for.
+    fn prepare(&self, pod: &DesiredPod, contents: &VolumeContents) -> Result<Vec<Unmounted>, VolumeError> {
         let VolumeContents { files, claims, images } = contents;
+        let mut unmounted = Vec::new();
         let volumes = pod.pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
         for volume in volumes {
             if let Some(source) = &volume.empty_dir {
@@ -196,6 +224,10 @@ impl Shared {
                     let opened = bounds.and_then(|bounds| host_path::open(source, bounds.as_ref()));
                     opened.map_err(|reason| VolumeError::not_ready(&volume.name, reason))?;
                 }
+            } else if let Some(export) = NfsVolume::of(&pod.pod, volume) {
+                if containers::has_volume(&pod.pod, &volume.name) {
+                    unmounted.extend(self.unmounted(pod, &volume.name, export)?);
+                }
             } else if volume.persistent_volume_claim.is_none() && volume.image.is_none() && !is_projected(volume) {
                 return Err(VolumeError::not_ready(&volume.name, "volumes of this type are not supported"));
             }
@@ -210,10 +242,26 @@ impl Shared {
             claims::take(&self.paths, pod, claimed).map_err(not_ready)?;
             drop(held);
         }
-        projected::write(&pod.pod, &self.paths.projected(&pod.uid), files)
+        projected::write(&pod.pod, &self.paths.projected(&pod.uid), files)?;
+        Ok(unmounted)
+    }
+
+    /// An NFS volume that its source may mount, unless it is mounted.
+    fn unmounted(&self, pod: &DesiredPod, name: &str, volume: NfsVolume) -> Result<Option<Unmounted>, VolumeError> {
+        let not_ready = |reason: String| VolumeError::not_ready(name, reason);
+        self.policy.check_export(&pod.source, &volume).map_err(not_ready)?;
+        let place = self.paths.nfs_volume(&pod.uid, name);
+        // Its parents are made.
+        real_path(&place).map_err(|error| not_ready(error.to_string()))?;
+        match nfs::is_mounted(&place, &volume) {
+            Ok(true) => Ok(None),
+            Ok(false) => Ok(Some(Unmounted { name: name.to_owned(), volume, place })),
+            Err(error) => Err(not_ready(format!("read mounts: {error}"))),
+        }
     }
 
     fn remove(&self, uid: PodUid) -> Result<(), VolumeError> {
+        self.nfs.end(&uid, |_| false);
         let directories = [self.paths.volumes(&uid), self.paths.host_files(&uid)];
         let mut left: Vec<String> = directories.iter().flat_map(|directory| removal::remove(directory)).collect();
         if left.is_empty() {

@@ -33,6 +33,7 @@ mod lifecycle;
 mod many_pods;
 mod monitoring;
 mod network;
+mod nfs;
 mod notify;
 mod objects;
 mod oci;

@@ -24,6 +24,8 @@ struct Observed {
     overlay: Module,
     nf_tables: Module,
     veth: Module,
+    /// The client of NFS; unknown unless a pod has a volume of it.
+    nfs: Module,
     seccomp: bool,
     /// Namespaces of users that may be made; nothing where the kernel has none.
     user_namespaces: Option<u64>,
@@ -68,6 +70,7 @@ fn look(host: &Host) -> Observed {
         overlay: if has_overlay { Module::Here } else { module("overlay") },
         nf_tables: module("nf_tables"),
         veth: module("veth"),
+        nfs: if is_nfs_wanted(host) { module("nfs") } else { Module::Unknown },
         seccomp: files.has("/proc/sys/kernel/seccomp/actions_avail"),
         user_namespaces: files
             .has("/proc/self/ns/user")
@@ -78,6 +81,12 @@ fn look(host: &Host) -> Observed {
             .is_none_or(|profiles| lists_profile(&profiles, DEFAULT_APPARMOR_PROFILE)),
         release,
     }
+}
+
+fn is_nfs_wanted(host: &Host) -> bool {
+    let pods = host.answers.iter().flat_map(|answers| &answers.pods);
+    let mut volumes = pods.filter_map(|pod| pod.spec.as_ref()).flat_map(|spec| spec.volumes.iter().flatten());
+    volumes.any(|volume| volume.nfs.is_some())
 }
 
 fn judge(observed: &Observed) -> Vec<Finding> {
@@ -125,6 +134,13 @@ fn judge(observed: &Observed) -> Vec<Finding> {
             ));
         }
     }
+    if observed.nfs == Module::Absent {
+        findings.push(Finding::warning(
+            "the kernel has no NFS client",
+            "pods with nfs volumes do not start",
+            "install the kernel package with the module nfs (on Debian a linux-image package)",
+        ));
+    }
     if !observed.apparmor {
         findings.push(Finding::note(
             "AppArmor is disabled",
@@ -163,6 +179,7 @@ mod tests {
             overlay: Module::Loadable,
             nf_tables: Module::Unknown,
             veth: Module::Here,
+            nfs: Module::Unknown,
             seccomp: true,
             user_namespaces: Some(10),
             apparmor: true,
@@ -181,6 +198,7 @@ mod tests {
         assert_eq!(severities(Observed { user_namespaces: Some(0), ..well() }), [Note]);
         assert_eq!(severities(Observed { user_namespaces: None, ..well() }), [Note]);
         assert_eq!(severities(Observed { nf_tables: Module::Absent, veth: Module::Absent, ..well() }), [Warning, Warning]);
+        assert_eq!(severities(Observed { nfs: Module::Absent, ..well() }), [Warning]);
         assert_eq!(severities(Observed { apparmor: false, ..well() }), [Ok, Note]);
         assert_eq!(severities(Observed { apparmor: false, default_profile: false, ..well() }), [Ok, Note]);
         assert_eq!(severities(Observed { default_profile: false, ..well() }), [Warning]);

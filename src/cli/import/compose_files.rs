@@ -2,6 +2,7 @@
 
 use super::compose_fields::{Place, text};
 use super::docker_run::add_mount;
+use super::exports::of_file_system;
 use super::model::{Mount, MountSource, Service};
 use super::text::{MAX_BYTES, read_text};
 use super::words::{key_name, memory, mount, object_name, propagation};
@@ -39,11 +40,7 @@ fn of_driver(service: &mut Service, mut found: Mount, document: &Value) -> Mount
     match (option("type"), option("device"), option("o").unwrap_or_default()) {
         (Some("none") | None, Some(device), _) if device.starts_with('/') => found.source = MountSource::Host(device.to_owned()),
         (Some(kind), Some(device), options) if kind.starts_with("nfs") || kind == "cifs" => {
-            let server = options.split(',').find_map(|option| option.strip_prefix("addr=")).unwrap_or_default();
-            let path = format!("/mnt/{}", object_name(name));
-            service
-                .note(format!("volume {name} is {kind} {server}{device}: mount it on the host at {path}, before podstead starts"));
-            found.source = MountSource::Host(path);
+            found.source = of_file_system(service, name, kind, device, options);
         }
         (None, None, _) => {}
         (kind, _, _) => {

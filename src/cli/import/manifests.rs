@@ -123,7 +123,7 @@ fn workload(pod: &PodOf<'_>, namespace: Option<&str>) -> Value {
     }
 }
 
-/// The devices of the containers.
+/// The devices of the containers, and the mount options of their volumes.
 fn annotations(pod: &PodOf<'_>) -> Value {
     let mut all = serde_json::Map::new();
     for service in pod.services() {
@@ -141,6 +141,16 @@ fn annotations(pod: &PodOf<'_>) -> Value {
             // JSON is YAML, too.
             let value = if is_plain { path.clone() } else { fields.to_string() };
             all.insert(format!("devices.podstead.dev/{key}"), json!(value));
+        }
+    }
+    // Named as in the pod, in the same order.
+    let mut volumes = Volumes::default();
+    for mount in pod.services().flat_map(|service| &service.mounts) {
+        let name = volumes.name_of(&mount.source, &mount.target);
+        if let MountSource::Export { options, .. } = &mount.source
+            && !options.is_empty()
+        {
+            all.insert(format!("{}{name}", podstead_pod::nfs::PREFIX), json!(options));
         }
     }
     Value::Object(all)
@@ -303,7 +313,11 @@ fn security(rights: &Rights) -> Value {
 fn volume_mount(volume: String, mount: &Mount) -> Value {
     let key = match &mount.source {
         MountSource::File { key, .. } => Some(key.as_str()),
-        MountSource::Named(_) | MountSource::Anonymous | MountSource::Memory(_) | MountSource::Host(_) => None,
+        MountSource::Named(_)
+        | MountSource::Anonymous
+        | MountSource::Memory(_)
+        | MountSource::Host(_)
+        | MountSource::Export { .. } => None,
     };
     map([
         ("name", json!(volume)),
@@ -322,7 +336,7 @@ impl Volumes {
     /// The name of the volume for a mount. Containers share a claim, an object and a path.
     fn name_of(&mut self, source: &MountSource, target: &str) -> String {
         let is_shared = match source {
-            MountSource::Named(_) | MountSource::Host(_) | MountSource::File { .. } => true,
+            MountSource::Named(_) | MountSource::Host(_) | MountSource::Export { .. } | MountSource::File { .. } => true,
             MountSource::Anonymous | MountSource::Memory(_) => false,
         };
         if let Some((name, _)) = self.0.iter().find(|(_, known)| is_shared && known == source) {
@@ -330,7 +344,7 @@ impl Volumes {
         }
         let last = |path: &str| object_name(path.trim_end_matches('/').rsplit('/').next().unwrap_or_default());
         let base = match source {
-            MountSource::Named(name) => object_name(name),
+            MountSource::Named(name) | MountSource::Export { name, .. } => object_name(name),
             MountSource::File { name, .. } => name.clone(),
             MountSource::Host(path) if path.trim_matches('/').is_empty() => "root".to_owned(),
             MountSource::Host(path) => last(path),
@@ -349,6 +363,10 @@ impl Volumes {
                 json!({"name": name, "emptyDir": map([("medium", json!("Memory")), ("sizeLimit", json!(size))])})
             }
             MountSource::Host(path) => json!({"name": name, "hostPath": {"path": path}}),
+            MountSource::Export { server, path, read_only, .. } => {
+                let source = map([("server", json!(server)), ("path", json!(path)), ("readOnly", flag(*read_only))]);
+                json!({"name": name, "nfs": source})
+            }
             MountSource::File { name: object, is_secret: true, .. } => json!({"name": name, "secret": {"secretName": object}}),
             MountSource::File { name: object, is_secret: false, .. } => json!({"name": name, "configMap": {"name": object}}),
         };
@@ -371,7 +389,11 @@ fn object_of(source: &MountSource, namespace: Option<&str>) -> Option<Value> {
             let (kind, field) = if *is_secret { ("Secret", "stringData") } else { ("ConfigMap", "data") };
             Some(json!({"apiVersion": "v1", "kind": kind, "metadata": metadata(name, namespace), field: {key: content}}))
         }
-        MountSource::File { content: None, .. } | MountSource::Anonymous | MountSource::Memory(_) | MountSource::Host(_) => None,
+        MountSource::File { content: None, .. }
+        | MountSource::Anonymous
+        | MountSource::Memory(_)
+        | MountSource::Host(_)
+        | MountSource::Export { .. } => None,
     }
 }
 
@@ -395,6 +417,25 @@ mod tests {
         let files = files(&project, None);
         assert_eq!(files.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["a.yaml", "b.yaml"]);
         assert_eq!(files.iter().filter(|(_, text)| text.contains("kind: PersistentVolumeClaim")).count(), 1);
+    }
+
+    #[test]
+    fn export_is_volume_with_mount_options() {
+        let source = MountSource::Export {
+            name: "Media".into(),
+            server: "nas".into(),
+            path: "/export".into(),
+            options: "soft".into(),
+            read_only: true,
+        };
+        let mounts = vec![Mount::new(MountSource::Anonymous, "/media"), Mount::new(source, "/m")];
+        let service = Service { name: "a".into(), image: "a".into(), mounts, ..Service::default() };
+        let (_, text) = texts(vec![service]).remove(0);
+        assert!(text.contains("nfs.podstead.dev/media-2: soft"), "{text}");
+        let value: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
+        let volume = &value["spec"]["template"]["spec"]["volumes"][1];
+        assert_eq!((volume["name"].as_str(), volume["nfs"]["server"].as_str()), (Some("media-2"), Some("nas")));
+        assert_eq!(volume["nfs"]["readOnly"].as_bool(), Some(true));
     }
 
     #[test]

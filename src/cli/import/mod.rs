@@ -10,6 +10,7 @@ mod compose_merge;
 mod devices;
 mod docker_run;
 mod env_file;
+mod exports;
 mod manifests;
 mod model;
 mod quadlet;

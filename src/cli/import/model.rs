@@ -202,6 +202,19 @@ pub(super) enum MountSource {
     Memory(Option<String>),
     /// A path of the host.
     Host(String),
+    /// A directory of another host, by NFS.
+    Export {
+        /// Name of the volume.
+        name: String,
+        /// Name or address of the server.
+        server: String,
+        /// Path on the server.
+        path: String,
+        /// Mount options.
+        options: String,
+        /// Nothing is written there.
+        read_only: bool,
+    },
     /// The content of a file.
     File {
         /// Name of the object.

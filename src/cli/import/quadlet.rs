@@ -1,6 +1,7 @@
 //! Quadlet units of podman: the files of a directory.
 
 use super::docker_run::{add_mount, add_variable, apply, capability, network, options, pull, restart, secret, sysctl, user};
+use super::exports::of_file_system;
 use super::model::{MountSource, Project, Restart, Service};
 use super::text::read_text;
 use super::words::{self, mount, object_name, ports, seconds, signal, split};
@@ -226,11 +227,8 @@ fn of_container(service: &mut Service, key: &str, value: &str, units: &Units<'_>
                         mount.source = MountSource::Host(device.to_owned())
                     }
                     (Some(kind), Some(device)) => {
-                        let path = format!("/mnt/{}", object_name(name));
-                        service.note(format!(
-                            "volume {name} is {kind} {device}: mount it on the host at {path}, before podstead starts"
-                        ));
-                        mount.source = MountSource::Host(path);
+                        let options = units.value(&unit, "Options").unwrap_or_default();
+                        mount.source = of_file_system(service, name, kind, device, options);
                     }
                     _ => {}
                 }
@@ -386,10 +384,15 @@ mod tests {
     }
 
     #[test]
-    fn volumes_of_other_hosts_are_noted() {
+    fn volumes_of_other_hosts_are_carried_over_or_noted() {
         let container = "[Container]\nImage=a\nVolume=data.volume:/data\n";
-        let project = of(&[("a.container", container), ("data.volume", "[Volume]\nType=nfs\nDevice=nas:/export\n")]).unwrap();
-        assert_eq!(project.services[0].mounts[0].source, MountSource::Host("/mnt/data".into()));
-        assert!(project.services[0].notes[0].contains("nas:/export"), "{:?}", project.services[0].notes);
+        let read = |volume: &str| of(&[("a.container", container), ("data.volume", volume)]).unwrap().services.remove(0);
+        let service = read("[Volume]\nType=nfs\nDevice=nas:/export\nOptions=soft,rw\n");
+        let MountSource::Export { server, path, options, .. } = &service.mounts[0].source else { panic!("{service:?}") };
+        assert_eq!((server.as_str(), path.as_str(), options.as_str()), ("nas", "/export", "soft"));
+        assert_eq!(service.notes, [""; 0]);
+        let service = read("[Volume]\nType=cifs\nDevice=//nas/share\n");
+        assert_eq!(service.mounts[0].source, MountSource::Host("/mnt/data".into()));
+        assert!(service.notes[0].contains("//nas/share"), "{:?}", service.notes);
     }
 }

@@ -6,7 +6,7 @@ use crate::devices::DeviceRequest;
 use crate::env::FieldRef;
 use crate::identity::STAMPED_ANNOTATIONS;
 use crate::security::apparmor_annotation;
-use crate::{Pod, cdi, devices, resources};
+use crate::{Pod, cdi, devices, nfs, resources};
 use k8s_openapi::api::core::v1::{
     Container, EnvVar, EnvVarSource, Lifecycle, PodSecurityContext, PodSpec, ResourceRequirements, SecurityContext, VolumeMount,
 };
@@ -254,7 +254,8 @@ fn field_value(pod: &Pod, field: &FieldRef) -> Option<String> {
 
 fn mount_with_volume(pod: &Pod, mount: &VolumeMount) -> Value {
     let volume = list(&spec(pod).volumes).iter().find(|volume| volume.name == mount.name);
-    without_zeros(json!({ "mount": mount, "volume": volume }))
+    let options = volume.filter(|volume| volume.nfs.is_some()).and_then(|volume| nfs::options_of(pod, &volume.name));
+    without_zeros(json!({ "mount": mount, "volume": volume, "options": options }))
 }
 
 /// Resources that a process gets at its start and keeps. Cpu and memory are changed while it runs; ephemeral storage is watched from

@@ -245,6 +245,8 @@ fn an_edit_counts_where_the_container_sees_it() {
         ("/metadata/annotations/cdi.k8s.io~1radio", "v.org/radio=0", Own),
         ("/metadata/annotations/devices.podstead.dev~1radio", "/dev/radio", Own),
         ("/metadata/annotations/devices.podstead.dev~1radio", "'{path: /dev/radio, containers: [none]}'", Nothing),
+        // Of a volume that is not NFS: no options.
+        ("/metadata/annotations/nfs.podstead.dev~1v", "soft", Nothing),
         // The older way to name a profile.
         ("/metadata/annotations/container.apparmor.security.beta.kubernetes.io~1a", "unconfined", Own),
         ("/metadata/annotations/container.apparmor.security.beta.kubernetes.io~1b", "unconfined", Nothing),

@@ -42,7 +42,7 @@ mod tests {
         assert_eq!(note("Deployment", "spec.template.spec.nodeName"), "On this host: no pod is made on a host with another name.");
         assert!(note("CronJob", "spec.jobTemplate.spec.template.metadata.name").contains("named after their workload"));
         assert!(note("CronJob", "spec.timeZone").contains("UTC"));
-        assert!(note("Pod", "spec.volumes[].nfs").starts_with("Refused on this host: not supported; "));
+        assert!(note("Pod", "spec.volumes[].iscsi").starts_with("Refused on this host: not supported; "));
         assert_eq!(field_note("Pod", "spec.containers"), None);
         assert_eq!(field_note("ConfigMap", "data"), None);
     }

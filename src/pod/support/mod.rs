@@ -186,11 +186,11 @@ mod tests {
     fn what_is_not_honoured_is_reported_at_its_place() {
         check_container(
             "resources: {claims: [{name: c}]}, env: [{name: A}, {name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}]",
-            "nodeSelector: {a: b}, volumes: [{name: v, nfs: {server: a, path: /}}]",
+            "nodeSelector: {a: b}, volumes: [{name: v, iscsi: {targetPortal: a, iqn: b, lun: 0}}]",
             &[
                 "error spec.containers[0].resources.claims: dynamic resource allocation needs a cluster",
                 "warning spec.nodeSelector: has no effect: podstead does not schedule: the pod runs on the host that has its manifest",
-                "error spec.volumes[0].nfs: not supported",
+                "error spec.volumes[0].iscsi: not supported",
             ],
         );
     }

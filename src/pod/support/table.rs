@@ -71,7 +71,7 @@ const METADATA: &[(&str, Support)] = &[
     (
         "annotations",
         Partly {
-            note: "`cdi.k8s.io/*` and `devices.podstead.dev/*` request devices of the host; `kubernetes.io/config.*` are set by podstead; the seccomp annotations of Kubernetes before 1.27 are refused",
+            note: "`cdi.k8s.io/*` and `devices.podstead.dev/*` request devices of the host; `nfs.podstead.dev/*` are mount options; `kubernetes.io/config.*` are set by podstead; the seccomp annotations of Kubernetes before 1.27 are refused",
             judge: judge::annotations,
         },
     ),
@@ -176,7 +176,10 @@ const POD_SECURITY: &[(&str, Support)] = &[
     ("appArmorProfile", YES),
     ("appArmorProfile.localhostProfile", LOCALHOST_APPARMOR),
     ("appArmorProfile.type", APPARMOR_TYPE),
-    ("fsGroup", Honoured("sets the group of emptyDir and persistent volumes; a hostPath volume keeps its owner, as in Kubernetes")),
+    (
+        "fsGroup",
+        Honoured("sets the group of emptyDir and persistent volumes; hostPath and nfs volumes keep their owner, as in Kubernetes"),
+    ),
     ("fsGroupChangePolicy", Honoured("applies to persistent volumes")),
     ("runAsGroup", YES),
     ("runAsNonRoot", YES),
@@ -245,7 +248,13 @@ const VOLUME: &[(&str, Support)] = &[
     ("image.reference", YES),
     ("iscsi", refused("not supported", "mount it on the host and use a hostPath volume")),
     ("name", YES),
-    ("nfs", refused("not supported", "mount it on the host and use a hostPath volume")),
+    (
+        "nfs",
+        Honoured("mounted by the kernel, without a helper program; annotations `nfs.podstead.dev/<volume>` have mount options"),
+    ),
+    ("nfs.path", YES),
+    ("nfs.readOnly", YES),
+    ("nfs.server", Honoured("a name or an address; the host resolves it")),
     ("persistentVolumeClaim", Honoured("a directory on this host that outlives the pod")),
     ("persistentVolumeClaim.claimName", YES),
     ("persistentVolumeClaim.readOnly", YES),

@@ -37,6 +37,7 @@ pub(super) fn pod(pod: &Pod, full_name: &str, context: &AdmitContext, problems: 
     metadata::check(&pod.metadata, full_name, &metadata_path(), problems);
     networks::check(pod, &metadata_path().child("annotations"), problems);
     devices::check(pod, &metadata_path().child("annotations"), problems);
+    volumes::check_mount_options(pod, &metadata_path().child("annotations"), problems);
     match &pod.spec {
         Some(spec) => spec::check(pod, spec, full_name, context, &spec_path(), problems),
         None => problems.required(&spec_path(), ""),

@@ -5,6 +5,7 @@ use super::names::{Rule, config_key, dns_label, dns_subdomain, file_mode, inner_
 use crate::Pod;
 use crate::containers::{self, list, text};
 use crate::field::{FieldPath, Problems};
+use crate::nfs;
 use crate::quantity::Amount;
 use k8s_openapi::api::core::v1::{
     DownwardAPIVolumeFile, EmptyDirVolumeSource, HostPathVolumeSource, KeyToPath, PodSpec, ProjectedVolumeSource, Volume,
@@ -40,6 +41,20 @@ pub(super) fn check_use(pod: &Pod, spec: &PodSpec, path: &FieldPath, problems: &
     for (index, Volume { name, .. }) in list(&spec.volumes).iter().enumerate() {
         if !name.is_empty() && !containers::has_volume(pod, name) && !read.contains(name.as_str()) {
             problems.suspicious(&path.index(index), UNUSED);
+        }
+    }
+}
+
+/// Annotations with mount options, each for a volume that takes them.
+pub(super) fn check_mount_options(pod: &Pod, path: &FieldPath, problems: &mut Problems) {
+    let volumes = list(&containers::spec(pod).volumes);
+    for (key, value) in pod.metadata.annotations.iter().flatten() {
+        let Some(name) = key.strip_prefix(nfs::PREFIX) else { continue };
+        let path = path.key(key);
+        if !volumes.iter().any(|volume| volume.name == name && volume.nfs.is_some()) {
+            problems.forbidden(&path, format_args!("the pod has no nfs volume {name:?}"));
+        } else if let Err(rule) = nfs::NfsOptions::parse(value) {
+            problems.invalid(&path, value, &rule);
         }
     }
 }
@@ -86,6 +101,11 @@ fn check_source(volume: &Volume, path: &FieldPath, problems: &mut Problems) {
             problems.required(&path.child("reference"), "");
         }
         problems.one_of(&path.child("pullPolicy"), text(&source.pull_policy), &["Always", "IfNotPresent", "Never"]);
+    }
+    if let Some(source) = &volume.nfs {
+        let path = path.child("nfs");
+        problems.required_text(&path.child("server"), &source.server, nfs::check_server);
+        problems.required_text(&path.child("path"), &source.path, nfs::check_path);
     }
     if let Some(source) = &volume.persistent_volume_claim {
         problems.required_text(&path.child("persistentVolumeClaim.claimName"), &source.claim_name, dns_subdomain);
@@ -207,7 +227,7 @@ fn projected_paths(projection: &VolumeProjection) -> impl Iterator<Item = &str> 
 
 #[cfg(test)]
 mod tests {
-    use crate::validate::testing::check_spec;
+    use crate::validate::testing::{check_spec, problems_of};
 
     #[track_caller]
     fn check(volumes: &str, expected: &[&str]) {
@@ -265,6 +285,38 @@ mod tests {
                 "spec.volumes[0].emptyDir.medium: invalid value \"memory\": must be one of \"Memory\", \"HugePages\", \"HugePages-<size>\"",
             ],
         );
+    }
+
+    #[test]
+    fn nfs_volume_has_server_and_path() {
+        check("{name: a, nfs: {server: nas.lan, path: /export/a, readOnly: true}}", &[]);
+        check(
+            "{name: a, nfs: {server: 'a,b', path: export}}",
+            &[
+                "spec.volumes[0].nfs.server: invalid value \"a,b\": must be a host name or an IP address",
+                "spec.volumes[0].nfs.path: invalid value \"export\": must be an absolute path",
+            ],
+        );
+        check(
+            "{name: a, nfs: {server: '', path: ''}}",
+            &["spec.volumes[0].nfs.server: is required", "spec.volumes[0].nfs.path: is required"],
+        );
+    }
+
+    #[test]
+    fn mount_options_belong_to_nfs_volume() {
+        let problems = |name: &str, options: &str| {
+            problems_of(&format!(
+                "{{metadata: {{name: a, annotations: {{nfs.podstead.dev/{name}: '{options}'}}}}, spec: {{containers: [{{name: a, image: x, volumeMounts: \
+                 [{{name: n, mountPath: /n}}, {{name: e, mountPath: /e}}]}}], volumes: [{{name: n, nfs: {{server: s, path: /p}}}}, {{name: e, emptyDir: {{}}}}]}}}}"
+            ))
+        };
+        assert_eq!(problems("n", "vers=3,soft"), [""; 0]);
+        let field = "metadata.annotations[nfs.podstead.dev/";
+        assert_eq!(problems("n", "fast"), [format!("{field}n]: invalid value \"fast\": \"fast\" is not a supported option")]);
+        for other in ["e", "none"] {
+            assert_eq!(problems(other, "soft"), [format!("{field}{other}]: forbidden: the pod has no nfs volume {other:?}")]);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(super) use channels::of_pod as channels_of_pod;
 pub(super) use network_objects::of_network_object;
 pub(super) use requirements::of_pod as requirements_of_pod;
 
-use k8s_openapi::api::core::v1::{Container, PersistentVolumeClaim, PodSpec, VolumeMount};
+use k8s_openapi::api::core::v1::{Container, NFSVolumeSource, PersistentVolumeClaim, PodSpec, VolumeMount};
 use podstead_pod::containers::{self, ContainerKind};
 use podstead_pod::security::{
     DEFAULT_APPARMOR_PROFILE, DEFAULT_CAPABILITIES, SeccompProfile, Security, apparmor_annotation, container_security,
@@ -115,6 +115,9 @@ fn of_volumes(spec: &PodSpec, allow: &Allow) -> Vec<FieldProblem> {
         if let Some(image) = image.filter(|image| !allow.image(image)) {
             found.push(violation(&format!("spec.volumes[{index}].image.reference"), format!("image {image:?}"), "images"));
         }
+        if let Some(export) = &volume.nfs {
+            found.extend(of_export(export, &format!("spec.volumes[{index}].nfs"), allow));
+        }
         let Some(host_path) = &volume.host_path else { continue };
         let containers = || spec.init_containers.iter().flatten().chain(&spec.containers);
         let mounts = || {
@@ -141,6 +144,20 @@ fn of_volumes(spec: &PodSpec, allow: &Allow) -> Vec<FieldProblem> {
         found.push(problem);
     }
     found
+}
+
+/// A directory of another host, which this host may mount and the source perhaps not.
+fn of_export(export: &NFSVolumeSource, field: &str, allow: &Allow) -> Option<FieldProblem> {
+    let NFSVolumeSource { path, read_only, server } = export;
+    if allow.nfs(server, path, *read_only == Some(true)) {
+        return None;
+    }
+    let mut problem = violation(field, format!("the NFS export {server}:{path}"), "nfs");
+    if allow.nfs(server, path, true) {
+        problem.message.push_str(" for writing");
+        problem.hint = Some("add readOnly: true".to_owned());
+    }
+    Some(problem)
 }
 
 /// A volume that may only be read, and gets mounts of the host that could be written to.
@@ -277,6 +294,22 @@ pub(crate) mod tests {
         assert_eq!(violations("{hostPaths: [{path: /dev}]}", pod).len(), 1, "a path alone does not open its device");
         assert!(violations("{hostPaths: [{path: /dev}], devices: [/dev/sdb]}", pod).is_empty());
         assert!(!violations("{hostPaths: [{path: /dev, readOnly: true}], devices: [/dev/sdb]}", pod).is_empty());
+    }
+
+    #[test]
+    fn exports_of_other_hosts_are_allowed_by_name() {
+        let text = |more: &str| {
+            format!(
+                "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  containers: [{{name: a, image: b, volumeMounts: [{{name: n, mountPath: /n}}]}}]\n  \
+                 volumes:\n  - name: n\n    nfs: {{server: nas.lan, path: /export/a{more}}}\n"
+            )
+        };
+        assert_eq!(violations("{}", &text("")), ["8 spec.volumes[0].nfs"]);
+        assert!(violations("{nfs: [{server: nas.lan, path: /export/a}]}", &text("")).is_empty());
+        let reading = "{nfs: [{server: nas.lan, path: /export/a, readOnly: true}]}";
+        assert!(violations(reading, &text(", readOnly: true")).is_empty());
+        let problem = checked(reading, &text("")).problems[0].to_string();
+        assert!(problem.contains("may not use the NFS export nas.lan:/export/a for writing (add readOnly: true)"), "{problem}");
     }
 
     #[test]

@@ -116,6 +116,10 @@ const POD: &[(&str, Reach)] = &[
     ("spec.volumes[].image.pullPolicy", Own("`images` restricts the image")),
     ("spec.volumes[].image.reference", Own("`images` restricts it")),
     ("spec.volumes[].name", Own(NAMES)),
+    ("spec.volumes[].nfs", Key("nfs", Spec("volumes: [{name: v, nfs: {server: nas, path: /srv}}]"))),
+    ("spec.volumes[].nfs.path", PartOf("nfs")),
+    ("spec.volumes[].nfs.readOnly", PartOf("nfs")),
+    ("spec.volumes[].nfs.server", PartOf("nfs")),
     // A pod can only use a claim that is there, and a source can only have one with the key.
     ("spec.volumes[].persistentVolumeClaim", PartOf("persistentVolumes")),
     ("spec.volumes[].persistentVolumeClaim.claimName", PartOf("persistentVolumes")),
