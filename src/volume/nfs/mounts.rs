@@ -1,7 +1,8 @@
 //! Mounts under way: at most one for each volume, and few for each server.
 
+use super::message::{Reply, Work};
 use super::plan::explain;
-use super::process::{Heard, Reply, Work, own_program, run};
+use super::process::{Heard, own_program, run};
 use crate::sub_path::{Missing, SubPathProblem};
 use podstead_pod::PodUid;
 use podstead_pod::nfs::NfsVolume;
@@ -204,7 +205,7 @@ fn judge(volume: &NfsVolume, heard: Heard) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::Failure;
+    use super::super::message::Failure;
     use super::*;
     use podstead_pod::nfs::NfsVersion;
     use std::fs;

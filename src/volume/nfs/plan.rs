@@ -1,8 +1,8 @@
 //! Attempts to mount an export, and explanations of their failures. **Pure**.
 
+use super::message::Failure;
 use nix::errno::Errno;
 use podstead_pod::nfs::{NfsOptions, NfsVersion, NfsVolume};
-use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 
 /// Addresses of a server that are tried, at most.
@@ -15,14 +15,6 @@ pub(super) struct Attempt {
     pub(super) address: String,
     /// Version of the protocol.
     pub(super) version: NfsVersion,
-}
-
-/// A call that failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Failure {
-    pub(super) address: String,
-    pub(super) version: NfsVersion,
-    pub(super) errno: i32,
 }
 
 /// Attempt that follows a failure.

@@ -1,12 +1,10 @@
 //! The daemon's side of the process that speaks with servers: start, deadline, end.
 
-use super::plan::Failure;
-use super::{is_nfs, task};
+use super::message::{Reply, Request, TASK, Work};
+use super::place::is_nfs;
 use podstead_job::PROGRAM_NAME;
-use podstead_pod::nfs::NfsVolume;
 use podstead_sys::mounts::mounts;
 use podstead_sys::{pidfd, self_exec};
-use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -21,40 +19,6 @@ const DETACH: Duration = Duration::from_secs(10);
 const SLICE: Duration = Duration::from_millis(50);
 /// Bytes that a process may say.
 const MAX_SAID: u64 = 64 << 10;
-
-/// What the process shall do.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Request {
-    pub(super) work: Work,
-    /// The process ends itself then, also when nobody hears it any more; `None` for one that may have data to write.
-    pub(super) seconds: Option<u64>,
-}
-
-/// Kinds of work.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Work {
-    /// Mount a volume, unless it is.
-    Mount { volume: NfsVolume, place: PathBuf },
-    /// Hold a path below a mounted volume at `pin`.
-    Pin { volume: PathBuf, path: PathBuf, pin: PathBuf, is_made: bool },
-    /// Take mounts away.
-    Detach { points: Vec<PathBuf> },
-}
-
-/// One line that it says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Reply {
-    /// An attempt failed.
-    Failed(Failure),
-    /// It could not try, or not go on.
-    Problem {
-        reason: String,
-        /// Trying again does not help.
-        is_lasting: bool,
-    },
-    /// All of it is done.
-    Done,
-}
 
 /// Lines of a process that ended, or was ended.
 #[derive(Debug)]
@@ -96,7 +60,7 @@ fn start(program: &Path, request: &Request) -> io::Result<Started> {
     let request = serde_json::to_vec(request)?;
     let mut child = Command::new(program)
         .arg0(PROGRAM_NAME)
-        .arg(task::TASK)
+        .arg(TASK)
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

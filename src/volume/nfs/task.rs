@@ -1,8 +1,8 @@
 //! The process that speaks with servers: what it does until it is done, or killed.
 
-use super::plan::{Attempt, Failure, after, attempts};
-use super::process::{Reply, Request, Work};
-use super::{is_nfs, is_noted, lock, note, real};
+use super::message::{Failure, Reply, Request, Work};
+use super::place::{is_nfs, is_noted, lock, note, real};
+use super::plan::{Attempt, after, attempts};
 use crate::sub_path::{self, Missing, SubPathProblem};
 use podstead_pod::nfs::{MountFlag, NfsOptions, NfsVolume};
 use podstead_sys::atomic_file::write_atomic;
@@ -18,9 +18,6 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// Name of the task on the command line.
-pub const TASK: &str = "nfs";
 
 /// Bytes of a request, at most.
 const MAX_REQUEST: u64 = 1 << 20;
