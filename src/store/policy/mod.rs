@@ -300,8 +300,8 @@ pub(crate) mod tests {
     fn exports_of_other_hosts_are_allowed_by_name() {
         let text = |more: &str| {
             format!(
-                "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  containers: [{{name: a, image: b, volumeMounts: [{{name: n, mountPath: /n}}]}}]\n  \
-                 volumes:\n  - name: n\n    nfs: {{server: nas.lan, path: /export/a{more}}}\n"
+                "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  containers: [{{name: a, image: b, volumeMounts: [{{name: share, mountPath: /n}}]}}]\n  \
+                 volumes:\n  - name: share\n    nfs: {{server: nas.lan, path: /export/a{more}}}\n"
             )
         };
         assert_eq!(violations("{}", &text("")), ["8 spec.volumes[0].nfs"]);
