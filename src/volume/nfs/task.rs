@@ -26,7 +26,7 @@ const MAX_REQUEST: u64 = 1 << 20;
 pub fn run() -> ExitCode {
     process::close_others();
     let mut text = Vec::new();
-    let read = io::stdin().lock().take(MAX_REQUEST).read_to_end(&mut text).map_err(io::Error::from);
+    let read = io::stdin().lock().take(MAX_REQUEST).read_to_end(&mut text);
     let request = read.and_then(|_| serde_json::from_slice::<Request>(&text).map_err(io::Error::from));
     let Ok(Request { work, seconds }) = request else { return ExitCode::FAILURE };
     // The kernel ends its waiting with the process: a daemon that is gone cannot.
