@@ -11,6 +11,7 @@ use podstead_manifest::LabelSelector;
 use podstead_pod::objects::Objects;
 use podstead_telemetry::journal::{Change, ChangeKind, Journal};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +45,7 @@ pub(super) trait Collection: Send + Sync + 'static {
     /// The namespace.
     fn namespace<'a>(&self, item: &'a Self::Item) -> &'a str;
     /// The labels.
-    fn labels<'a>(&self, item: &'a Self::Item) -> Option<&'a BTreeMap<String, String>>;
+    fn labels<'a>(&self, item: &'a Self::Item) -> Option<Cow<'a, BTreeMap<String, String>>>;
     /// The value of one of [`Collection::fields`].
     fn field(&self, item: &Self::Item, name: &str) -> String;
     /// The metadata as JSON.
@@ -139,7 +140,7 @@ impl Selection {
 
     fn has<C: Collection>(&self, collection: &C, item: &C::Item) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| namespace == collection.namespace(item))
-            && self.labels.matches(collection.labels(item))
+            && (self.labels.is_empty() || self.labels.matches(collection.labels(item).as_deref()))
             && self.fields.matches(|name| collection.field(item, name))
     }
 }

@@ -14,6 +14,7 @@ use podstead_telemetry::event_log::{EventKey, LoggedEvent};
 use podstead_telemetry::events::{EventType, Subject};
 use podstead_telemetry::journal::Journal;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -166,7 +167,7 @@ impl Collection for Events {
         }
     }
 
-    fn labels<'a>(&self, _item: &'a LoggedEvent) -> Option<&'a BTreeMap<String, String>> {
+    fn labels<'a>(&self, _item: &'a LoggedEvent) -> Option<Cow<'a, BTreeMap<String, String>>> {
         None
     }
 

@@ -8,7 +8,7 @@ use super::show::age_since;
 use super::table::Column;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
-use podstead_pod::objects::{NetworkObject, Object, ObjectKind, ObjectName, Objects};
+use podstead_pod::objects::{NetworkKind, NetworkObject, Object, ObjectKind, ObjectName, Objects};
 use podstead_pod::{DEFAULT_NAMESPACE, SourceId};
 use podstead_workload::object::WorkloadKind;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub(super) fn shown(backend: &Backend, objects: &Objects) -> Vec<Value> {
     let mut found: BTreeMap<String, Value> = bare.collect();
     for (name, held) in objects.iter() {
         if let Some(object) = namespace_object(&held.object) {
-            found.insert(name.name.clone(), namespace(backend, &name.name, Some((&held.source, object))));
+            found.insert(name.name.clone(), namespace(backend, &name.name, Some((&held.source, &object))));
         }
     }
     found.into_values().collect()
@@ -45,13 +45,16 @@ pub(super) fn shown(backend: &Backend, objects: &Objects) -> Vec<Value> {
 pub(super) fn in_use(backend: &Backend, objects: &Objects) -> BTreeSet<String> {
     let pods = backend.published.pods().list().1.into_iter().map(|pod| pod.desired.full_name.namespace.clone());
     let of_kind = |kind| backend.published.workloads(kind).list().1.into_iter().map(|workload| workload.key.namespace.clone());
-    let beside = objects.iter().filter(|(_, held)| namespace_object(&held.object).is_none());
+    let beside = objects.iter().filter(|(name, _)| name.kind != ObjectKind::Network(NetworkKind::Namespace));
     pods.chain(WorkloadKind::ALL.into_iter().flat_map(of_kind)).chain(beside.map(|(name, _)| name.namespace.clone())).collect()
 }
 
-fn namespace_object(object: &Object) -> Option<&Namespace> {
+fn namespace_object(object: &Object) -> Option<Box<Namespace>> {
     let Object::Network(object) = object else { return None };
-    match &**object {
+    if object.kind() != NetworkKind::Namespace {
+        return None;
+    }
+    match object.unpack() {
         NetworkObject::Namespace(namespace) => Some(namespace),
         NetworkObject::Service(_) | NetworkObject::EndpointSlice(_) | NetworkObject::NetworkPolicy(_) => None,
     }

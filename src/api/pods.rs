@@ -12,6 +12,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use podstead_telemetry::journal::Journal;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -105,8 +106,8 @@ impl Collection for Pods {
         &item.desired.full_name.namespace
     }
 
-    fn labels<'a>(&self, item: &'a PublishedPod) -> Option<&'a BTreeMap<String, String>> {
-        item.desired.pod.metadata.labels.as_ref()
+    fn labels<'a>(&self, item: &'a PublishedPod) -> Option<Cow<'a, BTreeMap<String, String>>> {
+        item.desired.pod.metadata.labels.as_ref().map(Cow::Borrowed)
     }
 
     fn field(&self, item: &PublishedPod, name: &str) -> String {

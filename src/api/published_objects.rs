@@ -6,8 +6,10 @@ use super::key::PodKey;
 use super::table::Column;
 use bytes::Bytes;
 use jiff::Timestamp;
+use podstead_pod::PackedText;
 use podstead_telemetry::journal::Journal;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A kind of object that is kept as JSON text; the methods are those of [`Collection`].
@@ -68,8 +70,8 @@ impl<C: ObjectCollection> Collection for C {
         &item.key.namespace
     }
 
-    fn labels<'a>(&self, item: &'a PublishedObject) -> Option<&'a BTreeMap<String, String>> {
-        Some(&item.labels)
+    fn labels<'a>(&self, item: &'a PublishedObject) -> Option<Cow<'a, BTreeMap<String, String>>> {
+        Some(Cow::Owned(item.labels()))
     }
 
     fn field(&self, item: &PublishedObject, name: &str) -> String {
@@ -106,18 +108,14 @@ impl<C: ObjectCollection> Collection for C {
 pub(super) struct PublishedObject {
     /// Namespace and name; the namespace of an object that has none is empty.
     pub(super) key: PodKey,
-    /// Its labels.
-    pub(super) labels: BTreeMap<String, String>,
     version: u64,
-    // As text: a tree of values would need several times the memory, and there are many versions.
-    json: Bytes,
+    // As text: a tree of values would need many times the memory, and there are many versions.
+    json: PackedText,
 }
 
 impl PublishedObject {
     pub(super) fn new(key: PodKey, content: &Value, version: u64) -> Self {
-        let labels = content["metadata"]["labels"].as_object().into_iter().flatten();
-        let labels = labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
-        Self { key, labels, version, json: encode(content, version) }
+        Self { key, version, json: encode(content, version) }
     }
 
     fn with_version(&self, version: u64) -> Self {
@@ -126,12 +124,19 @@ impl PublishedObject {
 
     /// The object as JSON text.
     pub(super) fn json(&self) -> Bytes {
-        self.json.clone()
+        self.json.read().into()
+    }
+
+    /// Its labels.
+    fn labels(&self) -> BTreeMap<String, String> {
+        let metadata = self.metadata();
+        let labels = metadata["labels"].as_object().into_iter().flatten();
+        labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
     }
 
     /// The object.
     pub(super) fn object(&self) -> Value {
-        serde_json::from_slice(&self.json).unwrap_or_default()
+        serde_json::from_slice(&self.json.read()).unwrap_or_default()
     }
 
     /// The metadata of the object.
@@ -155,14 +160,14 @@ impl PublishedObject {
 
     /// Bytes that it needs.
     pub(super) fn weight(&self) -> usize {
-        self.json.len()
+        self.json.size()
     }
 }
 
-fn encode(content: &Value, version: u64) -> Bytes {
+fn encode(content: &Value, version: u64) -> PackedText {
     let mut object = content.clone();
     object["metadata"]["resourceVersion"] = json!(version.to_string());
-    Bytes::from(object.to_string())
+    PackedText::new(object.to_string().as_bytes())
 }
 
 /// Replaces everything in a journal; what is the same keeps its version.

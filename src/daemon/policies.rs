@@ -3,7 +3,7 @@
 use podstead_api::services::{Denied, DeniedPackets};
 use podstead_mux::ObjectView;
 use podstead_network::{BuiltinNetwork, PolicyObjects, PolicySource, ScopedPolicy, diagnosis};
-use podstead_pod::objects::{NetworkObject, Object, Objects};
+use podstead_pod::objects::{NetworkKind, NetworkObject, Object, Objects};
 use podstead_telemetry::error_chain;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,14 +48,17 @@ fn among(objects: &Objects) -> PolicyObjects {
     let mut found = PolicyObjects::default();
     for (name, held) in objects.all() {
         let Object::Network(object) = &held.object else { continue };
-        match &**object {
+        if !matches!(object.kind(), NetworkKind::NetworkPolicy | NetworkKind::Namespace) {
+            continue;
+        }
+        match object.unpack() {
             NetworkObject::NetworkPolicy(policy) => {
                 let is_restricted = objects.sharing().is_restricted(&held.source);
                 let only_of = is_restricted.then(|| held.source.to_string());
-                found.policies.push(ScopedPolicy { object: (**policy).clone(), only_of });
+                found.policies.push(ScopedPolicy { object: *policy, only_of });
             }
             NetworkObject::Namespace(namespace) => {
-                let labels = namespace.metadata.labels.clone().unwrap_or_default();
+                let labels = namespace.metadata.labels.unwrap_or_default();
                 found.namespaces.insert(name.name.clone(), labels);
             }
             NetworkObject::Service(_) | NetworkObject::EndpointSlice(_) => {}

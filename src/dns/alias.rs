@@ -143,7 +143,7 @@ mod tests {
         let backends = Backends::new([], []);
         let names: Vec<ServiceNames> =
             services.iter().filter_map(|service| ServiceNames::of(service, &grants, &backends.endpoints(service))).collect();
-        Zone::new("cluster.local", &[], 3, &Sharing::default(), [].iter(), names.iter())
+        Zone::new("cluster.local", &[], 3, &Sharing::default(), [].iter(), &names.into())
     }
 
     const NAME: &str = "Db.shop.svc.cluster.local.";

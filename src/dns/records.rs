@@ -43,7 +43,7 @@ impl Records {
         sharing: watch::Receiver<Arc<Sharing>>,
         next: Arc<dyn PodStatusSink>,
     ) -> Self {
-        let zone = Arc::new(Zone::new(&domain, &servers, 0, &Sharing::default(), [].iter(), [].iter()));
+        let zone = Arc::new(Zone::new(&domain, &servers, 0, &Sharing::default(), [].iter(), &Arc::default()));
         Self { domain, servers, node, pods: Mutex::default(), sharing, zone: watch::Sender::new(zone), next }
     }
 
@@ -77,7 +77,7 @@ impl Records {
     fn renew(&self, pods: &mut Pods) {
         pods.changes = pods.changes.wrapping_add(1);
         let sharing = Arc::clone(&self.sharing.borrow());
-        let (values, services) = (pods.by_uid.values(), pods.services.iter());
+        let (values, services) = (pods.by_uid.values(), &pods.services);
         self.zone.send_replace(Arc::new(Zone::new(&self.domain, &self.servers, pods.changes, &sharing, values, services)));
     }
 

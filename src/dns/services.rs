@@ -13,8 +13,8 @@ use std::net::IpAddr;
 pub struct ServiceNames {
     /// Its name.
     pub(super) name: ObjectName,
-    /// Destinations of its name; empty for a headless one without ready endpoints (S24).
-    pub(super) addresses: BTreeSet<IpAddr>,
+    /// Destinations of its name, sorted; empty for a headless one without ready endpoints (S24).
+    pub(super) addresses: Vec<IpAddr>,
     /// The addresses are its own, and lead back to it.
     pub(super) owns_addresses: bool,
     /// Endpoints by their names below it, of a headless one.
@@ -35,21 +35,27 @@ pub(super) struct PortTarget {
 }
 
 impl ServiceNames {
+    /// The name of the Service.
+    pub fn name(&self) -> &ObjectName {
+        &self.name
+    }
+
     /// The names of a Service; `None` if it has no address and is not headless.
     pub fn of(service: &Definition, grants: &Grants, endpoints: &ServiceEndpoints) -> Option<Self> {
         let (namespace, name) = (service.name.namespace.clone(), service.name.name.clone());
         let mut names = Self {
             name: ObjectName { namespace, name },
-            addresses: BTreeSet::new(),
+            addresses: Vec::new(),
             owns_addresses: false,
             members: BTreeMap::new(),
             ports: BTreeMap::new(),
             alias: None,
         };
+        let mut addresses = BTreeSet::new();
         match &service.role {
             Role::ExternalName { target } => names.alias = Some(target.clone()),
             Role::Cluster { .. } => {
-                names.addresses = grants.get(&service.name)?.cluster_ips.iter().copied().collect();
+                addresses.extend(&grants.get(&service.name)?.cluster_ips);
                 names.owns_addresses = true;
                 for port in &service.ports {
                     names.add_port(&port.name, port.protocol, PortTarget { member: None, port: port.number });
@@ -57,7 +63,7 @@ impl ServiceNames {
             }
             Role::Headless(_) => {
                 for endpoint in endpoints.addresses.iter().filter(|endpoint| endpoint.is_ready) {
-                    names.addresses.insert(endpoint.socket.ip());
+                    addresses.insert(endpoint.socket.ip());
                     names.members.entry(member(endpoint)).or_default().insert(endpoint.socket.ip());
                 }
                 for (port, list) in service.ports.iter().zip(&endpoints.ports) {
@@ -68,6 +74,7 @@ impl ServiceNames {
                 }
             }
         }
+        names.addresses = addresses.into_iter().collect();
         (!names.owns_addresses || !names.addresses.is_empty()).then_some(names)
     }
 

@@ -24,6 +24,7 @@ use podstead_pod::SourceId;
 use podstead_pod::sharing::Sharing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 /// The zone's entry for a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +79,10 @@ pub(super) struct Zone {
     labels: Vec<String>,
     servers: Vec<IpAddr>,
     serial: u32,
+    /// Names of pods.
     namespaces: BTreeMap<String, Namespace>,
     reverse: BTreeMap<IpAddr, String>,
+    services: ServiceIndex,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,10 +95,44 @@ struct Namespace {
 struct Service {
     addresses: BTreeSet<IpAddr>,
     members: BTreeMap<String, BTreeSet<IpAddr>>,
-    /// By port and protocol, with their underscores.
-    ports: BTreeMap<(String, String), Vec<(u16, String)>>,
-    /// The name that it stands for.
-    alias: Option<String>,
+}
+
+/// Names of Services, which are shared with whoever made them: there are many, and each zone has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ServiceIndex {
+    services: Arc<Vec<ServiceNames>>,
+    /// Places in `services`, in the order of names.
+    by_name: Vec<u32>,
+    /// Places of those that own an address, in the order of addresses.
+    by_address: Vec<(IpAddr, u32)>,
+}
+
+impl ServiceIndex {
+    fn new(services: Arc<Vec<ServiceNames>>) -> Self {
+        let places = || (0_u32..).zip(&*services);
+        let mut by_name: Vec<u32> = places().map(|(place, _)| place).collect();
+        by_name.sort_by_key(|place| services.get(*place as usize).map(ServiceNames::name));
+        let owners = places().filter(|(_, names)| names.owns_addresses);
+        let mut by_address: Vec<(IpAddr, u32)> =
+            owners.flat_map(|(place, names)| names.addresses.iter().map(move |address| (*address, place))).collect();
+        by_address.sort();
+        Self { services, by_name, by_address }
+    }
+
+    fn at(&self, place: u32) -> Option<&ServiceNames> {
+        self.services.get(place as usize)
+    }
+
+    fn named(&self, namespace: &str, name: &str) -> Option<&ServiceNames> {
+        let key = |place: &u32| self.at(*place).map(|names| (names.name.namespace.as_str(), names.name.name.as_str()));
+        let found = self.by_name.binary_search_by_key(&Some((namespace, name)), key).ok()?;
+        self.at(*self.by_name.get(found)?)
+    }
+
+    fn owner(&self, address: IpAddr) -> Option<&ServiceNames> {
+        let found = self.by_address.binary_search_by_key(&address, |(address, _)| *address).ok()?;
+        self.at(self.by_address.get(found)?.1)
+    }
 }
 
 /// The version of the specification of names that the zone follows.
@@ -167,11 +204,12 @@ impl Zone {
         serial: u32,
         sharing: &Sharing,
         pods: impl Iterator<Item = &'a ZonePod>,
-        services: impl Iterator<Item = &'a ServiceNames>,
+        services: &Arc<Vec<ServiceNames>>,
     ) -> Self {
         let domain = domain.to_ascii_lowercase();
         let labels = domain.split('.').map(str::to_owned).collect();
-        let mut zone = Self { domain, labels, servers: servers.to_vec(), serial, ..Self::default() };
+        let services = ServiceIndex::new(Arc::clone(services));
+        let mut zone = Self { domain, labels, servers: servers.to_vec(), serial, services, ..Self::default() };
         let pods: Vec<&ZonePod> = pods.collect();
         let mut claims: BTreeMap<(&str, &str), Claims<'_>> = BTreeMap::new();
         for pod in &pods {
@@ -187,41 +225,20 @@ impl Zone {
             let service = claims.service(name, sharing);
             zone.namespaces.entry(namespace.to_owned()).or_default().services.insert(name.to_owned(), service);
         }
-        services.for_each(|service| zone.add_service(service));
         pods.iter().filter(|pod| pod.owns_addresses).for_each(|pod| zone.add_addresses(pod));
         zone
-    }
-
-    fn add_service(&mut self, names: &ServiceNames) {
-        let ServiceNames { name, addresses, owns_addresses, members, ports, alias } = names;
-        let full = format!("{}.{}.svc.{}.", name.name, name.namespace, self.domain);
-        let service = self.namespaces.entry(name.namespace.clone()).or_default().services.entry(name.name.clone()).or_default();
-        service.addresses.clone_from(addresses);
-        service.alias = alias.as_ref().map(|target| format!("{}.", target.to_ascii_lowercase()));
-        for (member, addresses) in members {
-            service.members.entry(member.clone()).or_default().extend(addresses);
-        }
-        for (labels, targets) in ports {
-            let target_of =
-                |member: &Option<String>| member.as_ref().map_or_else(|| full.clone(), |member| format!("{member}.{full}"));
-            let targets = targets.iter().map(|target| (target.port, target_of(&target.member))).collect();
-            service.ports.insert(labels.clone(), targets);
-        }
-        if *owns_addresses {
-            self.reverse.extend(addresses.iter().map(|address| (*address, full.clone())));
-        }
     }
 
     fn add_addresses(&mut self, pod: &ZonePod) {
         let Some(namespace) = self.namespaces.get_mut(&pod.namespace) else { return };
         namespace.addresses.extend(&pod.addresses);
-        let has = |addresses: &BTreeSet<IpAddr>| pod.addresses.iter().all(|address| addresses.contains(address));
-        let in_subdomain = pod.subdomain.as_ref().filter(|subdomain| {
-            let members = namespace.services.get(*subdomain).map(|service| &service.members);
-            members.and_then(|members| members.get(&pod.hostname)).is_some_and(has)
-        });
+        let has = |found: Found| match found {
+            Found::Addresses(addresses) => pod.addresses.iter().all(|address| addresses.contains(address)),
+            _ => false,
+        };
+        let in_subdomain = pod.subdomain.as_ref().filter(|subdomain| has(self.member(&pod.namespace, subdomain, &pod.hostname)));
         // A pointer must not lead to another pod's name.
-        let mut named = pod.labels().filter(|name| namespace.services.get(*name).is_some_and(|service| has(&service.addresses)));
+        let mut named = pod.labels().filter(|name| has(self.service(&pod.namespace, name)));
         let name = match in_subdomain {
             Some(subdomain) => Some(format!("{}.{subdomain}", pod.hostname)),
             None => named.next().map(str::to_owned),
@@ -245,7 +262,8 @@ impl Zone {
     /// Looks a name up. Labels are in the order in which they are written, in lower case.
     pub(super) fn find(&self, name: &[String]) -> Found {
         if let Some(address) = reverse_address(name) {
-            return self.reverse.get(&address).map_or(Found::Foreign, |name| Found::Pointer(name.clone()));
+            let of_service = || self.services.owner(address).map(|names| self.full_name(names));
+            return self.reverse.get(&address).cloned().or_else(of_service).map_or(Found::Foreign, Found::Pointer);
         }
         let Some(own) = name.len().checked_sub(self.labels.len()).filter(|own| name[*own..] == self.labels) else {
             return Found::Foreign;
@@ -256,43 +274,70 @@ impl Zone {
             ["svc" | "pod" | "dns"] => Found::Empty,
             ["ns", "dns"] => Found::Addresses(self.servers.clone()),
             ["dns-version"] => Found::Text(VERSION),
-            [namespace, "svc" | "pod"] if self.namespaces.contains_key(namespace) => Found::Empty,
+            [namespace, "svc" | "pod"] if self.has_namespace(namespace) => Found::Empty,
             [address, namespace, "pod"] => {
                 let has = |address: &IpAddr| self.namespaces.get(namespace).is_some_and(|own| own.addresses.contains(address));
                 undashed(address).filter(has).map_or(Found::Missing, |address| Found::Addresses(vec![address]))
             }
-            [service, namespace, "svc"] => match self.service(namespace, service) {
-                Some(Service { alias: Some(target), .. }) => Found::Alias(target.clone()),
-                service => addresses(service.map(|service| &service.addresses)),
-            },
+            [service, namespace, "svc"] => self.service(namespace, service),
             [protocol, service, namespace, "svc"] if protocol.starts_with('_') => {
-                let mut labels = self.service(namespace, service).into_iter().flat_map(|service| service.ports.keys());
+                let mut labels = self.services.named(namespace, service).into_iter().flat_map(|names| names.ports.keys());
                 if labels.any(|(_, of)| of == protocol) { Found::Empty } else { Found::Missing }
             }
-            [port, protocol, service, namespace, "svc"] => {
-                let labels = (port.to_owned(), protocol.to_owned());
-                let found = self.service(namespace, service).and_then(|service| service.ports.get(&labels));
-                found.map_or(Found::Missing, |targets| Found::Ports(targets.clone()))
-            }
-            [member, service, namespace, "svc"] => {
-                addresses(self.service(namespace, service).and_then(|service| service.members.get(member)))
-            }
+            [port, protocol, service, namespace, "svc"] => self.port(namespace, service, port, protocol),
+            [member, service, namespace, "svc"] => self.member(namespace, service, member),
             [..] => Found::Missing,
         }
     }
 
-    fn service(&self, namespace: &str, name: &str) -> Option<&Service> {
+    fn has_namespace(&self, namespace: &str) -> bool {
+        self.namespaces.contains_key(namespace) || self.services.services.iter().any(|names| names.name.namespace == namespace)
+    }
+
+    /// The absolute name of a Service.
+    fn full_name(&self, names: &ServiceNames) -> String {
+        format!("{}.{}.svc.{}.", names.name.name, names.name.namespace, self.domain)
+    }
+
+    fn of_pods(&self, namespace: &str, name: &str) -> Option<&Service> {
         self.namespaces.get(namespace)?.services.get(name)
+    }
+
+    /// The addresses of a Service, before those of pods.
+    fn service(&self, namespace: &str, name: &str) -> Found {
+        match self.services.named(namespace, name) {
+            Some(ServiceNames { alias: Some(target), .. }) => Found::Alias(format!("{}.", target.to_ascii_lowercase())),
+            Some(names) => addresses(Some(names.addresses.iter())),
+            None => addresses(self.of_pods(namespace, name).map(|service| service.addresses.iter())),
+        }
+    }
+
+    /// The addresses of a member: of the pods that it is the name of, below the Service or the subdomain.
+    fn member(&self, namespace: &str, name: &str, member: &str) -> Found {
+        let of_service = self.services.named(namespace, name).and_then(|names| names.members.get(member));
+        let of_pods = self.of_pods(namespace, name).and_then(|service| service.members.get(member));
+        let found: BTreeSet<IpAddr> = of_service.into_iter().chain(of_pods).flatten().copied().collect();
+        addresses(of_service.or(of_pods).map(|_| found.iter()))
+    }
+
+    /// The targets of a port of a Service.
+    fn port(&self, namespace: &str, name: &str, port: &str, protocol: &str) -> Found {
+        let labels = (port.to_owned(), protocol.to_owned());
+        let Some(names) = self.services.named(namespace, name) else { return Found::Missing };
+        let full = self.full_name(names);
+        let name_of = |member: &Option<String>| member.as_ref().map_or_else(|| full.clone(), |member| format!("{member}.{full}"));
+        match names.ports.get(&labels) {
+            Some(targets) => Found::Ports(targets.iter().map(|target| (target.port, name_of(&target.member))).collect()),
+            None => Found::Missing,
+        }
     }
 }
 
-fn addresses(found: Option<&BTreeSet<IpAddr>>) -> Found {
-    match found {
-        None => Found::Missing,
-        // A subdomain without ready pods.
-        Some(addresses) if addresses.is_empty() => Found::Empty,
-        Some(addresses) => Found::Addresses(addresses.iter().copied().collect()),
-    }
+fn addresses<'a>(found: Option<impl Iterator<Item = &'a IpAddr>>) -> Found {
+    let Some(found) = found else { return Found::Missing };
+    let addresses: Vec<IpAddr> = found.copied().collect();
+    // A subdomain without ready pods.
+    if addresses.is_empty() { Found::Empty } else { Found::Addresses(addresses) }
 }
 
 fn is_label(name: &str) -> bool {
@@ -347,7 +392,7 @@ mod tests {
     }
 
     fn zone_of(sharing: &Sharing, pods: &[ZonePod]) -> Zone {
-        Zone::new("Cluster.local", &["169.254.0.1".parse().unwrap()], 1, sharing, pods.iter(), std::iter::empty())
+        Zone::new("Cluster.local", &["169.254.0.1".parse().unwrap()], 1, sharing, pods.iter(), &Arc::default())
     }
 
     /// A pod of a source, seen at a second.

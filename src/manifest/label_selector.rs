@@ -26,6 +26,11 @@ impl LabelSelector {
         split_outside_parentheses(text).into_iter().map(parse_label_requirement).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Reports whether it selects everything.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Reports whether all requirements hold for `labels`. A missing label is unequal to every value, as in Kubernetes.
     pub fn matches(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
         let value = |key: &String| labels.and_then(|labels| labels.get(key));

@@ -33,6 +33,7 @@ pub mod networks;
 pub mod nfs;
 pub mod objects;
 mod origin;
+mod packed_text;
 pub mod pull_secrets;
 pub mod quantity;
 pub mod resources;
@@ -60,6 +61,7 @@ pub use field::{FieldProblem, code};
 pub use identity::{ContainerId, ContainerName, NodeName, PodFullName, PodUid, SourceId};
 pub use k8s_openapi::api::core::v1::Pod;
 pub use origin::{Origin, Position, Severity};
+pub use packed_text::PackedText;
 pub use support::{field_note, is_safe_sysctl};
 
 /// The namespace of objects that are written without one, where nothing else is said.

@@ -4,7 +4,7 @@ use crate::definition::{Definition, Port, Role, Target, protocol};
 use crate::name::ObjectName;
 use crate::range::Family;
 use k8s_openapi::api::core::v1::{Container, Pod};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{Endpoint as ListedEndpoint, EndpointPort, EndpointSlice};
 use podstead_pod::host_ports::Protocol;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -81,6 +81,65 @@ fn named_ports(pod: &Pod) -> BTreeMap<(String, Protocol), u16> {
     ports
 }
 
+/// The properties of an EndpointSlice of a source that Services depend on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Its Service.
+    pub service: ObjectName,
+    endpoints: Vec<Listed>,
+    /// Name, protocol and number of each port.
+    ports: Vec<(String, Option<Protocol>, u16)>,
+}
+
+/// An endpoint of a [`Slice`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Listed {
+    address: IpAddr,
+    is_ready: bool,
+    is_serving: bool,
+    is_terminating: bool,
+    hostname: Option<String>,
+}
+
+impl Slice {
+    /// From an EndpointSlice; `None` if it is for no Service.
+    pub fn of(slice: &EndpointSlice) -> Option<Self> {
+        let name = slice.metadata.labels.as_ref()?.get(SERVICE_NAME_LABEL)?.clone();
+        let ObjectName { namespace, .. } = ObjectName::of(&slice.metadata);
+        let port = |port: &EndpointPort| {
+            let number = u16::try_from(port.port?).ok()?;
+            Some((port.name.clone().unwrap_or_default(), protocol(port.protocol.as_deref()), number))
+        };
+        Some(Self {
+            service: ObjectName { namespace, name },
+            endpoints: slice.endpoints.iter().filter_map(Listed::of).collect(),
+            ports: slice.ports.iter().flatten().filter_map(port).collect(),
+        })
+    }
+
+    /// The number of a port of the Service.
+    fn port(&self, port: &Port) -> Option<u16> {
+        let is_same =
+            |(name, protocol, _): &&(String, Option<Protocol>, u16)| *name == port.name && *protocol == Some(port.protocol);
+        self.ports.iter().find(is_same).map(|(_, _, number)| *number)
+    }
+}
+
+impl Listed {
+    fn of(listed: &ListedEndpoint) -> Option<Self> {
+        let address = listed.addresses.first()?.parse().ok()?;
+        let conditions = listed.conditions.clone().unwrap_or_default();
+        let is_ready = conditions.ready.unwrap_or(true);
+        Some(Self {
+            address,
+            is_ready,
+            is_serving: conditions.serving.unwrap_or(is_ready),
+            is_terminating: conditions.terminating.unwrap_or(false),
+            hostname: listed.hostname.clone(),
+        })
+    }
+}
+
 /// An address and port behind a port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
@@ -123,12 +182,12 @@ pub fn used(endpoints: &[Endpoint], family: Family) -> impl Iterator<Item = &End
 #[derive(Debug, Default)]
 pub struct Backends<'a> {
     pods: BTreeMap<&'a str, Vec<&'a Backend>>,
-    slices: BTreeMap<(&'a str, &'a str), Vec<&'a EndpointSlice>>,
+    slices: BTreeMap<&'a ObjectName, Vec<&'a Slice>>,
 }
 
 impl<'a> Backends<'a> {
-    /// Sorts pods, and EndpointSlices of sources.
-    pub fn new(pods: impl IntoIterator<Item = &'a Backend>, slices: impl IntoIterator<Item = &'a EndpointSlice>) -> Self {
+    /// Sorts pods, and EndpointSlices of sources. Those of one Service count in the order in which they come.
+    pub fn new(pods: impl IntoIterator<Item = &'a Backend>, slices: impl IntoIterator<Item = &'a Slice>) -> Self {
         let mut backends = Self::default();
         for pod in pods {
             backends.pods.entry(&pod.name.namespace).or_default().push(pod);
@@ -137,14 +196,7 @@ impl<'a> Backends<'a> {
             list.sort_by_key(|pod| (&pod.name, &pod.uid));
         }
         for slice in slices {
-            let service = slice.metadata.labels.as_ref().and_then(|labels| labels.get(SERVICE_NAME_LABEL));
-            let namespace = slice.metadata.namespace.as_deref().unwrap_or(crate::name::DEFAULT_NAMESPACE);
-            if let Some(service) = service {
-                backends.slices.entry((namespace, service)).or_default().push(slice);
-            }
-        }
-        for list in backends.slices.values_mut() {
-            list.sort_by_key(|slice| &slice.metadata.name);
+            backends.slices.entry(&slice.service).or_default().push(slice);
         }
         backends
     }
@@ -190,28 +242,20 @@ impl<'a> Backends<'a> {
     /// Endpoints that a source lists (S16). An address of a pod of this host is not elsewhere.
     fn of_sources(&self, service: &Definition, mut found: ServiceEndpoints) -> ServiceEndpoints {
         let own: BTreeSet<IpAddr> = self.pods.values().flatten().flat_map(|pod| pod.addresses.iter().copied()).collect();
-        for slice in self.slices.get(&(service.name.namespace.as_str(), service.name.name.as_str())).into_iter().flatten() {
-            for listed in &slice.endpoints {
-                let Some(address) = listed.addresses.first().and_then(|address| address.parse().ok()) else { continue };
-                let conditions = listed.conditions.clone().unwrap_or_default();
-                let is_ready = conditions.ready.unwrap_or(true);
+        for slice in self.slices.get(&service.name).into_iter().flatten() {
+            for Listed { address, is_ready, is_serving, is_terminating, hostname } in &slice.endpoints {
                 let endpoint = |port: u16| Endpoint {
-                    socket: SocketAddr::new(address, port),
-                    is_ready,
-                    is_serving: conditions.serving.unwrap_or(is_ready),
-                    is_terminating: conditions.terminating.unwrap_or(false),
-                    is_elsewhere: !own.contains(&address),
-                    hostname: listed.hostname.clone(),
+                    socket: SocketAddr::new(*address, port),
+                    is_ready: *is_ready,
+                    is_serving: *is_serving,
+                    is_terminating: *is_terminating,
+                    is_elsewhere: !own.contains(address),
+                    hostname: hostname.clone(),
                     pod: None,
                 };
                 found.addresses.push(endpoint(0));
                 for (port, list) in service.ports.iter().zip(&mut found.ports) {
-                    let is_same = |listed: &&k8s_openapi::api::discovery::v1::EndpointPort| {
-                        listed.name.as_deref().unwrap_or_default() == port.name
-                            && protocol(listed.protocol.as_deref()) == Some(port.protocol)
-                    };
-                    let number = slice.ports.iter().flatten().find(is_same).and_then(|listed| u16::try_from(listed.port?).ok());
-                    list.extend(number.map(endpoint));
+                    list.extend(slice.port(port).map(endpoint));
                 }
             }
         }
@@ -288,7 +332,7 @@ mod tests {
                     endpoints: [{addresses: [192.0.2.1]}, {addresses: [10.201.0.1]}, {addresses: [192.0.2.2], conditions: {ready: false}}]}";
         let slice: EndpointSlice = serde_yaml::from_str(text).unwrap();
         let pods = [pod("a", 1)];
-        let found = Backends::new(&pods, [&slice]).endpoints(&definition("web", "ports: [{port: 80}]"));
+        let found = Backends::new(&pods, [&Slice::of(&slice).unwrap()]).endpoints(&definition("web", "ports: [{port: 80}]"));
         assert_eq!(sockets(&found.ports[0]), ["192.0.2.1:99", "10.201.0.1:99"]);
         assert_eq!(found.ports[0].iter().map(|endpoint| endpoint.is_elsewhere).collect::<Vec<_>>(), [true, false, true]);
     }

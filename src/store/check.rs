@@ -11,7 +11,7 @@ use podstead_manifest::{
     self as manifest, DecodedObject, Ignored, Limits, Object, ObjectKey, Patch, PatchesByObject, Problem, Substitution, Target,
     Touch,
 };
-use podstead_pod::objects::{NetworkObject, Object as ReferredObject, admit_claim, admit_config_map, admit_secret};
+use podstead_pod::objects::{NetworkObject, Object as ReferredObject, PackedObject, admit_claim, admit_config_map, admit_secret};
 use podstead_pod::{AdmitContext, FieldProblem, Origin, Pod, Severity, admit, admit_named, code};
 use podstead_settings::{Allow, PolicyRecord, Requirements};
 use podstead_workload::host_fit::Host;
@@ -99,7 +99,7 @@ impl CheckContext {
             field,
             message,
             hint,
-            object: Some(key.clone()),
+            object: Some(ObjectKey::clone(key)),
         };
         found.into_iter().map(placed).collect()
     }
@@ -111,7 +111,7 @@ impl CheckContext {
             AcceptedObject::ConfigMap(_) | AcceptedObject::Secret(_) => self.refusals_of_data(key),
             AcceptedObject::PersistentVolumeClaim(claim) => self.refusals_of_claim(key, claim),
             AcceptedObject::Workload(workload) => self.refusals_of_workload(key, workload, rules),
-            AcceptedObject::Network(object) => self.refusals_of_network_object(key, object),
+            AcceptedObject::Network(object) => self.refusals_of_network_object(key, &object.unpack()),
         }
     }
 
@@ -193,7 +193,7 @@ pub enum AcceptedObject {
     /// As written and validated, without status. Its template is neither defaulted nor named for this node: pods are made of it later.
     Workload(Arc<Workload>),
     /// As written and validated, without status.
-    Network(Arc<NetworkObject>),
+    Network(Arc<PackedObject>),
 }
 
 impl AcceptedObject {
@@ -215,7 +215,7 @@ impl AcceptedObject {
         match self {
             AcceptedObject::ConfigMap(config_map) => config_map.metadata.creation_timestamp.as_ref(),
             AcceptedObject::Secret(secret) => secret.metadata.creation_timestamp.as_ref(),
-            AcceptedObject::Network(object) => object.metadata().creation_timestamp.as_ref(),
+            AcceptedObject::Network(object) => object.created_at(),
             AcceptedObject::Pod(_) | AcceptedObject::PersistentVolumeClaim(_) | AcceptedObject::Workload(_) => None,
         }
     }
@@ -225,7 +225,7 @@ impl AcceptedObject {
         match self {
             AcceptedObject::ConfigMap(config_map) => Arc::make_mut(config_map).metadata.creation_timestamp = time,
             AcceptedObject::Secret(secret) => Arc::make_mut(secret).metadata.creation_timestamp = time,
-            AcceptedObject::Network(object) => Arc::make_mut(object).metadata_mut().creation_timestamp = time,
+            AcceptedObject::Network(object) => Arc::make_mut(object).set_created_at(time),
             AcceptedObject::Pod(_) | AcceptedObject::PersistentVolumeClaim(_) | AcceptedObject::Workload(_) => {}
         }
     }
@@ -274,7 +274,7 @@ impl fmt::Debug for AcceptedObject {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Accepted {
     /// Its identity in its source.
-    pub key: ObjectKey,
+    pub key: Arc<ObjectKey>,
     /// File and position where it begins.
     pub origin: Origin,
     /// The object.
@@ -326,7 +326,7 @@ pub fn check(file: &str, bytes: &[u8], context: &CheckContext, patches: &Patches
         };
         checked.problems.extend(problems.into_iter().map(|found| blamed(found, culprit.as_ref(), &key, &origin)));
         match object {
-            Some(object) => checked.accepted.push(Accepted { key, origin, object, patched_by }),
+            Some(object) => checked.accepted.push(Accepted { key: key.into(), origin, object, patched_by }),
             None => checked.broken.push(Some(key)),
         }
     }
@@ -342,7 +342,7 @@ pub(crate) fn check_decoded(decoded: manifest::Decoded, context: &CheckContext) 
         let Judged { key, origin, patched_by, object, problems } = judged(decoded, context);
         checked.problems.extend(problems.into_iter().map(|found| found.problem));
         match object {
-            Some(object) => checked.accepted.push(Accepted { key, origin, object, patched_by }),
+            Some(object) => checked.accepted.push(Accepted { key: key.into(), origin, object, patched_by }),
             None => checked.broken.push(Some(key)),
         }
     }
@@ -388,7 +388,7 @@ fn judged(decoded: DecodedObject, context: &CheckContext) -> Judged {
         }
         Object::Network(object) => {
             let (object, problems) = network_objects::admit(object);
-            (object.map(|object| AcceptedObject::Network(object.into())), problems)
+            (object.map(|object| AcceptedObject::Network(PackedObject::new(object).into())), problems)
         }
         Object::Pod(pod) => {
             let (pod, problems) = admitted(*pod, context);

@@ -31,7 +31,7 @@ pub use undelta::UndeltaStore;
 
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use podstead_manifest::{ObjectKey, Problem};
-use podstead_pod::objects::NetworkObject;
+use podstead_pod::objects::PackedObject;
 use podstead_pod::{Origin, Pod, Revision, SourceId};
 use podstead_workload::object::Workload;
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ pub struct Set {
     /// Deployments, StatefulSets, Jobs and the like, by key. Their pods are not in `pods` before the set was expanded.
     pub workloads: BTreeMap<ObjectKey, SetWorkload>,
     /// Services and other objects that say how pods are reached, by key.
-    pub network: BTreeMap<ObjectKey, Arc<NetworkObject>>,
+    pub network: BTreeMap<Arc<ObjectKey>, Arc<PackedObject>>,
     /// Problems of this revision; the objects concerned are present in their last good version, if there was one.
     pub problems: Vec<Problem>,
 }

@@ -5,6 +5,7 @@ use super::undelta::KeptFiles;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use podstead_manifest::ObjectKey;
 use podstead_pod::DEFAULT_NAMESPACE;
+use podstead_pod::objects::PackedObject;
 use podstead_settings::Allow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,12 +15,12 @@ use std::sync::Arc;
 pub fn relocate(mut files: KeptFiles, allow: Option<&Allow>) -> KeptFiles {
     let Some(own) = allow.and_then(Allow::own_namespace) else { return files };
     for file in files.values_mut() {
-        let present: BTreeSet<ObjectKey> = file.objects.iter().map(|object| object.key.clone()).collect();
+        let present: BTreeSet<Arc<ObjectKey>> = file.objects.iter().map(|object| object.key.clone()).collect();
         for accepted in file.objects.iter_mut().filter(|object| object.key.namespace == DEFAULT_NAMESPACE) {
-            let key = ObjectKey { namespace: own.to_owned(), ..accepted.key.clone() };
+            let key = ObjectKey { namespace: own.to_owned(), ..ObjectKey::clone(&accepted.key) };
             if !present.contains(&key) {
-                accepted.key = key;
-                metadata_of(&mut accepted.object).namespace = Some(own.to_owned());
+                accepted.key = key.into();
+                place_in(&mut accepted.object, own);
             }
         }
         let changes = std::mem::take(&mut file.changes);
@@ -31,14 +32,19 @@ pub fn relocate(mut files: KeptFiles, allow: Option<&Allow>) -> KeptFiles {
     files
 }
 
-fn metadata_of(object: &mut AcceptedObject) -> &mut ObjectMeta {
+fn place_in(object: &mut AcceptedObject, namespace: &str) {
+    let place = |metadata: &mut ObjectMeta| metadata.namespace = Some(namespace.to_owned());
     match object {
-        AcceptedObject::Pod(pod) => &mut Arc::make_mut(pod).metadata,
-        AcceptedObject::ConfigMap(config_map) => &mut Arc::make_mut(config_map).metadata,
-        AcceptedObject::Secret(secret) => &mut Arc::make_mut(secret).metadata,
-        AcceptedObject::PersistentVolumeClaim(claim) => &mut Arc::make_mut(claim).metadata,
-        AcceptedObject::Workload(workload) => Arc::make_mut(workload).metadata_mut(),
-        AcceptedObject::Network(object) => Arc::make_mut(object).metadata_mut(),
+        AcceptedObject::Pod(pod) => place(&mut Arc::make_mut(pod).metadata),
+        AcceptedObject::ConfigMap(config_map) => place(&mut Arc::make_mut(config_map).metadata),
+        AcceptedObject::Secret(secret) => place(&mut Arc::make_mut(secret).metadata),
+        AcceptedObject::PersistentVolumeClaim(claim) => place(&mut Arc::make_mut(claim).metadata),
+        AcceptedObject::Workload(workload) => place(Arc::make_mut(workload).metadata_mut()),
+        AcceptedObject::Network(object) => {
+            let mut typed = object.unpack();
+            place(typed.metadata_mut());
+            *object = Arc::new(PackedObject::new(typed));
+        }
     }
 }
 
@@ -64,8 +70,12 @@ mod tests {
         let files = relocate([("p.yaml".to_owned(), KeptFile { objects, ..KeptFile::default() })].into(), allow.as_deref());
         let objects = files.into_values().flat_map(|file| file.objects);
         let text = |object: crate::Accepted| {
-            let mut kept = object.object;
-            let written = metadata_of(&mut kept).namespace.clone().unwrap_or_default();
+            let metadata = match &object.object {
+                AcceptedObject::Pod(pod) => &pod.metadata,
+                AcceptedObject::ConfigMap(config_map) => &config_map.metadata,
+                other => panic!("{other:?}"),
+            };
+            let written = metadata.namespace.clone().unwrap_or_default();
             format!("{} {}/{} {written}", object.key.kind, object.key.namespace, object.key.name)
         };
         objects.map(text).collect()

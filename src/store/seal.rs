@@ -75,7 +75,7 @@ impl Sealer {
                         true
                     }
                     None => {
-                        lost.push(accepted.key.clone());
+                        lost.push(ObjectKey::clone(&accepted.key));
                         false
                     }
                 }
@@ -171,7 +171,7 @@ data: {a: b}
         assert_eq!(lost(sealer(2, "a"), sealed.clone()), ["s"]);
         assert_eq!(lost(sealer(1, "b"), sealed.clone()), ["s"]);
         let mut renamed = sealed.clone();
-        renamed.get_mut("s.yaml").unwrap().objects[0].key.name = "other".into();
+        Arc::make_mut(&mut renamed.get_mut("s.yaml").unwrap().objects[0].key).name = "other".into();
         assert_eq!(lost(sealer(1, "a"), renamed), ["other"]);
         let text = serde_json::to_value(&sealed).unwrap();
         let mut flipped: KeptFiles = serde_json::from_value(text).unwrap();

@@ -21,6 +21,7 @@ use jiff::Timestamp;
 use podstead_telemetry::journal::Journal;
 use podstead_workload::object::WorkloadKind;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -85,8 +86,8 @@ impl Collection for Workloads {
         &item.key.namespace
     }
 
-    fn labels<'a>(&self, item: &'a PublishedWorkload) -> Option<&'a BTreeMap<String, String>> {
-        Some(&item.labels)
+    fn labels<'a>(&self, item: &'a PublishedWorkload) -> Option<Cow<'a, BTreeMap<String, String>>> {
+        Some(Cow::Borrowed(&item.labels))
     }
 
     fn field(&self, item: &PublishedWorkload, name: &str) -> String {

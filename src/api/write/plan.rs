@@ -152,7 +152,7 @@ fn accepted(writable: &Writable, file: &str, bytes: &[u8], key: &ObjectKey) -> R
         let message = format!("{file} has patches: objects that patches change cannot be written");
         return Err(ApiFailure::method_not_allowed(message));
     }
-    Ok(accepted.into_iter().find(|accepted| accepted.key == *key))
+    Ok(accepted.into_iter().find(|accepted| *accepted.key == *key))
 }
 
 fn create(
@@ -601,7 +601,7 @@ fn judged(
         format!("{}{hint}", problem.message)
     };
     let is_about = |problem: &&Problem| problem.object.as_ref().is_none_or(|object| *object == key);
-    match accepted.into_iter().find(|accepted| accepted.key == key) {
+    match accepted.into_iter().find(|accepted| *accepted.key == key) {
         Some(accepted) => {
             let is_new = |problem: &&Problem| {
                 !known.iter().any(|known| {

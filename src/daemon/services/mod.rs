@@ -17,7 +17,7 @@ pub(super) use variables::Variables;
 use addresses::Addresses;
 use backends::Pods;
 use hold::Hold;
-use plan::{Plan, Refused};
+use plan::{Plan, Refused, SourcedService};
 use podstead_api::services::ServiceView;
 use podstead_dns::{Records, ServiceNames};
 use podstead_mux::ObjectView;
@@ -88,8 +88,10 @@ pub(super) struct Steward {
     objects: watch::Receiver<Arc<Objects>>,
     /// Addresses for the variables of containers.
     allocated: watch::Sender<Arc<Allocated>>,
+    /// Services as they were read last.
+    services: Vec<Arc<SourcedService>>,
     /// Grants on disk.
-    recorded: Grants,
+    recorded: Arc<Grants>,
     /// Ranges in the packet rules; `None` if the last change of these failed.
     in_force: Option<ServiceRanges>,
     /// Frontends in the packet rules.
@@ -106,12 +108,13 @@ pub(super) struct Steward {
 impl Steward {
     /// Takes up what was recorded. A record without sense is set aside: the same addresses follow from the names (S5).
     pub(super) fn new(links: StewardLinks) -> Self {
-        let recorded = record::read(&links.paths.services());
+        let recorded = Arc::new(record::read(&links.paths.services()));
         let (objects, allocated) = (links.objects.subscribe(), watch::Sender::default());
         Self {
             links,
             objects,
             allocated,
+            services: Vec::new(),
             recorded,
             in_force: Some(ServiceRanges::default()),
             frontends: Frontends::default(),
@@ -161,7 +164,8 @@ impl Steward {
 
     /// Serves the present state; false if a port of the host that somebody has is to be tried again.
     async fn turn(&mut self, objects: &Arc<Objects>, pods: &Pods) -> Result<bool, TurnError> {
-        let services = plan::services(objects);
+        self.services = plan::services(objects, &self.services);
+        let services = &self.services;
         let ranges = match &self.links.network {
             Some(network) if !services.is_empty() || !self.recorded.is_empty() => network.service_ranges().await?,
             Some(_) | None => ServiceRanges::default(),
@@ -172,27 +176,27 @@ impl Steward {
             self.hold.begin(if left == ranges { frontends } else { Frontends::default() });
             self.frontends = self.hold.frontends();
         }
-        match services.is_empty() {
+        match self.services.is_empty() {
             true => self.addresses = Addresses::default(),
             false => self.addresses.renew(tokio::time::Instant::now()),
         }
         let host = self.addresses.reachable.clone();
         let mut pool =
             Pool { ipv4: ranges.ipv4, ipv6: ranges.ipv6, node_ports: self.links.node_ports, host, taken: BTreeMap::new() };
-        let mut plan = Plan::new(&services, objects, pods, &self.recorded, &pool);
+        let mut plan = Plan::new(&self.services, objects, pods, &self.recorded, &pool);
         for _ in 0..MOST_SEARCHES {
             let holders = self.holders(&plan.grants, &pool).await;
             if holders.is_empty() {
                 break;
             }
             pool.taken.extend(holders);
-            plan = Plan::new(&services, objects, pods, &self.recorded, &pool);
+            plan = Plan::new(&self.services, objects, pods, &self.recorded, &pool);
         }
         self.record(&plan.grants).map_err(TurnError::Record)?;
         self.allocated.send_replace(Arc::new(Allocated {
             of: Some(Arc::clone(objects)),
-            services: plan.sourced().map(|(source, service)| (source.clone(), service.clone())).collect(),
-            grants: plan.grants.clone(),
+            services: plan.services().cloned().collect(),
+            grants: Arc::clone(&plan.grants),
         }));
         self.remove_names(&plan.names);
         let (frontends, excess) = plan.frontends(&self.frontends);
@@ -206,7 +210,9 @@ impl Steward {
             self.in_force = Some(ranges);
             self.links.view.count_change();
         }
-        self.frontends = frontends;
+        if frontends != self.frontends {
+            self.frontends = frontends;
+        }
         self.set_names(Arc::clone(&plan.names));
         self.forget(objects, &plan.grants).map_err(TurnError::Record)?;
         self.tell(&plan.refused, &excess);
@@ -227,24 +233,31 @@ impl Steward {
     }
 
     /// Makes new grants durable before anything shows them (S6).
-    fn record(&mut self, grants: &Grants) -> io::Result<()> {
+    fn record(&mut self, grants: &Arc<Grants>) -> io::Result<()> {
         for (name, grant) in grants.iter().filter(|(name, grant)| self.recorded.get(*name) != Some(grant)) {
             record::write(&self.links.paths.services(), name, grant)?;
         }
-        self.recorded.extend(grants.clone());
+        if self.recorded.keys().all(|name| grants.contains_key(name)) {
+            // All of them are there: one copy does.
+            self.recorded = Arc::clone(grants);
+        } else {
+            let new = grants.iter().map(|(name, grant)| (name.clone(), grant.clone()));
+            Arc::make_mut(&mut self.recorded).extend(new);
+        }
         Ok(())
     }
 
     /// Gives back what belonged to Services that no source has any more (S5).
-    fn forget(&mut self, objects: &Objects, grants: &Grants) -> io::Result<()> {
+    fn forget(&mut self, objects: &Objects, grants: &Arc<Grants>) -> io::Result<()> {
         if !objects.is_complete() {
             return Ok(());
         }
         let gone: Vec<ObjectName> = self.recorded.keys().filter(|name| !grants.contains_key(*name)).cloned().collect();
         for name in gone {
             record::remove(&self.links.paths.services(), &name)?;
-            self.recorded.remove(&name);
+            Arc::make_mut(&mut self.recorded).remove(&name);
         }
+        self.recorded = Arc::clone(grants);
         Ok(())
     }
 
@@ -253,7 +266,8 @@ impl Steward {
         if *self.names == next {
             return;
         }
-        let stays = |names: &&ServiceNames| next.contains(names);
+        let next: BTreeMap<&ObjectName, &ServiceNames> = next.iter().map(|names| (names.name(), names)).collect();
+        let stays = |names: &&ServiceNames| next.get(names.name()) == Some(names);
         let kept: Vec<ServiceNames> = self.names.iter().filter(stays).cloned().collect();
         if kept.len() != self.names.len() {
             self.set_names(Arc::new(kept));
@@ -261,6 +275,10 @@ impl Steward {
     }
 
     fn set_names(&mut self, names: Arc<Vec<ServiceNames>>) {
+        // Others share what is kept.
+        if names == self.names {
+            return;
+        }
         if let Some(records) = &self.links.names {
             records.set_services(Arc::clone(&names));
         }
@@ -293,8 +311,8 @@ impl Steward {
     /// Records that Services are not served.
     fn tell_unserved(&mut self, objects: &Objects, message: &str) {
         tracing::warn!(error = message, "cannot serve Services");
-        for service in plan::services(objects) {
-            let name = service.definition.name;
+        for service in plan::services(objects, &self.services) {
+            let name = service.definition.name.clone();
             if self.told.insert((name.clone(), message.to_owned())) {
                 self.event(&name, UNSERVED, message);
             }

@@ -3,32 +3,31 @@
 use super::backends::{Pods, PublishedPod};
 use super::{ADDRESS_TAKEN, BALANCED_PORT_TAKEN, NODE_PORT_TAKEN, UNSERVED};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, LoadBalancerStatus, Service, ServiceStatus};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use podstead_api::services::Shown;
 use podstead_dns::ServiceNames;
 use podstead_pod::SourceId;
 use podstead_pod::host_ports::Protocol;
-use podstead_pod::objects::{NetworkObject, Object, Objects};
+use podstead_pod::objects::{NetworkKind, NetworkObject, Object, Objects, PackedObject};
 use podstead_pod::sharing::Sharing;
 use podstead_service::allocate::{Allocation, Grant, Grants, HostSocket, Pool, RefusalReason, allocate};
 use podstead_service::definition::{Definition, Exposure, Families, FamilyPolicy, Port, Role, Target};
-use podstead_service::endpoints::{Backend, Backends, ServiceEndpoints};
+use podstead_service::endpoints::{Backend, Backends, ServiceEndpoints, Slice};
 use podstead_service::frontends::{Excess, Frontend, Frontends};
 use podstead_service::limit::{self, MOST_SERVICES};
 use podstead_service::name::ObjectName;
 use podstead_service::range::Family;
 use podstead_service::slices::slices;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A Service of a source.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct SourcedService {
     pub(super) definition: Definition,
-    source: SourceId,
+    pub(super) source: SourceId,
     /// A Service.
-    object: Arc<NetworkObject>,
+    object: Arc<PackedObject>,
 }
 
 /// Something that a Service asks for and does not get.
@@ -42,23 +41,32 @@ pub(super) struct Refused {
     pub(super) is_retried: bool,
 }
 
-/// Services of all sources, the first of two that ask for the same first (S7).
-pub(super) fn services(objects: &Objects) -> Vec<SourcedService> {
+/// Services of all sources, the first of two that ask for the same first (S7). Those that are the same as `before` are not read again.
+pub(super) fn services(objects: &Objects, before: &[Arc<SourcedService>]) -> Vec<Arc<SourcedService>> {
     let sharing = objects.sharing();
-    let read = objects.iter().filter_map(|(_, held)| match &held.object {
-        Object::Network(object) => match &**object {
-            NetworkObject::Service(service) => {
-                // The store accepted it, so that it has no problem.
-                let definition = Definition::of(service).ok()?;
-                Some(SourcedService { definition, source: held.source.clone(), object: Arc::clone(object) })
-            }
-            NetworkObject::EndpointSlice(_) | NetworkObject::Namespace(_) | NetworkObject::NetworkPolicy(_) => None,
-        },
-        Object::ConfigMap(_) | Object::Secret(_) | Object::PersistentVolumeClaim(_) => None,
+    let known: HashMap<*const PackedObject, &Arc<SourcedService>> =
+        before.iter().map(|service| (Arc::as_ptr(&service.object), service)).collect();
+    let read = packed(objects, NetworkKind::Service).filter_map(|(object, source)| {
+        if let Some(same) = known.get(&Arc::as_ptr(object)).filter(|known| known.source == *source) {
+            return Some(Arc::clone(same));
+        }
+        let NetworkObject::Service(service) = object.unpack() else { return None };
+        // The store accepted it, so that it has no problem.
+        let definition = Definition::of(&service).ok()?;
+        Some(Arc::new(SourcedService { definition, source: source.clone(), object: Arc::clone(object) }))
     });
-    let mut services: Vec<SourcedService> = read.collect();
+    let mut services: Vec<Arc<SourcedService>> = read.collect();
     services.sort_by_key(|service| sharing.rank(&service.source));
+    services.shrink_to_fit();
     services
+}
+
+/// Objects of one kind of the network, in the order of their names, with their sources.
+fn packed(objects: &Objects, kind: NetworkKind) -> impl Iterator<Item = (&Arc<PackedObject>, &SourceId)> {
+    objects.iter().filter_map(move |(_, held)| match &held.object {
+        Object::Network(object) => (object.kind() == kind).then_some((object, &held.source)),
+        Object::ConfigMap(_) | Object::Secret(_) | Object::PersistentVolumeClaim(_) => None,
+    })
 }
 
 /// The identity of a Service for events, the same in every life of the daemon.
@@ -77,22 +85,22 @@ pub(super) fn ports(grants: &Grants) -> impl Iterator<Item = HostSocket> {
 /// Everything that follows from the present state.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) grants: Grants,
+    pub(super) grants: Arc<Grants>,
     pub(super) names: Arc<Vec<ServiceNames>>,
     pub(super) refused: Vec<Refused>,
-    served: Vec<(SourcedService, ServiceEndpoints)>,
+    served: Vec<(Arc<SourcedService>, ServiceEndpoints)>,
 }
 
 impl Plan {
     /// Decides. `recorded` are the grants on disk.
-    pub(super) fn new(services: &[SourcedService], objects: &Objects, pods: &Pods, recorded: &Grants, pool: &Pool) -> Self {
+    pub(super) fn new(services: &[Arc<SourcedService>], objects: &Objects, pods: &Pods, recorded: &Grants, pool: &Pool) -> Self {
         let sharing = objects.sharing();
         let pods: Vec<&PublishedPod> = pods.values().map(|pod| &**pod).collect();
         let mut refused = Vec::new();
         let mut served = Vec::new();
         let slices = of_sources(objects);
         let everything = (!sharing.restricts_any())
-            .then(|| Backends::new(pods.iter().map(|pod| &pod.backend), slices.iter().map(|(slice, _)| *slice)));
+            .then(|| Backends::new(pods.iter().map(|pod| &pod.backend), slices.iter().map(|(slice, _)| slice)));
         for service in services {
             if let Some(owner) = name_is_of_another(service, &pods, sharing) {
                 let message = format!("its name belongs to a pod of source {owner}: the Service has no name, address or port");
@@ -104,7 +112,7 @@ impl Plan {
                 Some(backends) => backends.endpoints(&service.definition),
                 None => reachable(service, &pods, &slices, sharing).endpoints(&service.definition),
             };
-            served.push((service.clone(), endpoints));
+            served.push((Arc::clone(service), endpoints));
         }
         let absent: Vec<Definition> = recorded
             .iter()
@@ -120,7 +128,7 @@ impl Plan {
         let Allocation { grants, refusals } =
             if has_addresses { allocate(&definitions, recorded, pool) } else { Allocation::default() };
         if !has_addresses {
-            let wants_address = |(service, _): &&(SourcedService, _)| matches!(service.definition.role, Role::Cluster { .. });
+            let wants_address = |(service, _): &&(Arc<SourcedService>, _)| matches!(service.definition.role, Role::Cluster { .. });
             refused.extend(served.iter().filter(wants_address).map(|(service, _)| Refused {
                 service: service.definition.name.clone(),
                 reason: UNSERVED,
@@ -135,7 +143,7 @@ impl Plan {
             is_retried: is_retried(refusal.reason),
         }));
         let names = served.iter().filter_map(|(service, endpoints)| ServiceNames::of(&service.definition, &grants, endpoints));
-        Self { names: Arc::new(names.collect()), grants, refused, served }
+        Self { names: Arc::new(names.collect()), grants: Arc::new(grants), refused, served }
     }
 
     /// The frontends that take the place of those that are there, and Services with too many endpoints.
@@ -148,14 +156,14 @@ impl Plan {
         Frontends::of_services(self.served.iter().map(|(service, _)| &service.definition), &self.grants)
     }
 
-    /// The Services that are served, with their sources.
-    pub(super) fn sourced(&self) -> impl Iterator<Item = (&SourceId, &Definition)> {
-        self.served.iter().map(|(service, _)| (&service.source, &service.definition))
+    /// The Services that are served.
+    pub(super) fn services(&self) -> impl Iterator<Item = &Arc<SourcedService>> {
+        self.served.iter().map(|(service, _)| service)
     }
 
     /// Services and their EndpointSlices as the API has them.
     pub(super) fn shown(&self, node: &str, host: &[IpAddr]) -> impl Iterator<Item = Shown> {
-        let show = move |(service, endpoints): &(SourcedService, ServiceEndpoints)| {
+        let show = move |(service, endpoints): &(Arc<SourcedService>, ServiceEndpoints)| {
             let shown = completed(service, self.grants.get(&service.definition.name), host);
             let mut slices = slices(&service.definition, endpoints, node);
             for slice in &mut slices {
@@ -196,13 +204,10 @@ fn is_retried(reason: RefusalReason) -> bool {
 }
 
 /// EndpointSlices of sources.
-fn of_sources(objects: &Objects) -> Vec<(&EndpointSlice, &SourceId)> {
-    let slices = objects.iter().filter_map(|(_, held)| match &held.object {
-        Object::Network(object) => match &**object {
-            NetworkObject::EndpointSlice(slice) => Some((&**slice, &held.source)),
-            NetworkObject::Service(_) | NetworkObject::Namespace(_) | NetworkObject::NetworkPolicy(_) => None,
-        },
-        Object::ConfigMap(_) | Object::Secret(_) | Object::PersistentVolumeClaim(_) => None,
+fn of_sources(objects: &Objects) -> Vec<(Slice, &SourceId)> {
+    let slices = packed(objects, NetworkKind::EndpointSlice).filter_map(|(object, source)| match object.unpack() {
+        NetworkObject::EndpointSlice(slice) => Some((Slice::of(&slice)?, source)),
+        NetworkObject::Service(_) | NetworkObject::Namespace(_) | NetworkObject::NetworkPolicy(_) => None,
     });
     slices.collect()
 }
@@ -212,7 +217,7 @@ fn of_sources(objects: &Objects) -> Vec<(&EndpointSlice, &SourceId)> {
 fn reachable<'a>(
     service: &SourcedService,
     pods: &[&'a PublishedPod],
-    slices: &[(&'a EndpointSlice, &SourceId)],
+    slices: &'a [(Slice, &SourceId)],
     sharing: &Sharing,
 ) -> Backends<'a> {
     let SourcedService { definition, source, .. } = service;
@@ -222,7 +227,7 @@ fn reachable<'a>(
     };
     let pods =
         pods.iter().filter(|pod| pod.backend.name.namespace == definition.name.namespace && may_join(pod)).map(|pod| &pod.backend);
-    let slices = slices.iter().filter(|(_, of)| !sharing.are_apart(of, source)).map(|(slice, _)| *slice);
+    let slices = slices.iter().filter(|(_, of)| !sharing.are_apart(of, source)).map(|(slice, _)| slice);
     Backends::new(pods, slices)
 }
 
@@ -289,8 +294,7 @@ fn placeholder(name: &ObjectName, grant: &Grant) -> Definition {
 /// The object with its addresses and ports.
 fn completed(service: &SourcedService, grant: Option<&Grant>, host: &[IpAddr]) -> Service {
     // No other object is read as a Service.
-    let NetworkObject::Service(object) = &*service.object else { return Service::default() };
-    let mut object = (**object).clone();
+    let NetworkObject::Service(mut object) = service.object.unpack() else { return Service::default() };
     let spec = object.spec.get_or_insert_default();
     spec.type_.get_or_insert_with(|| "ClusterIP".to_owned());
     spec.session_affinity.get_or_insert_with(|| "None".to_owned());
@@ -304,7 +308,7 @@ fn completed(service: &SourcedService, grant: Option<&Grant>, host: &[IpAddr]) -
             (spec.cluster_ip, spec.cluster_ips) = (None, None);
             spec.ports.iter_mut().flatten().for_each(|port| port.node_port = None);
         }
-        return object;
+        return *object;
     };
     spec.cluster_ip = grant.cluster_ips.first().map(ToString::to_string);
     spec.cluster_ips = Some(grant.cluster_ips.iter().map(ToString::to_string).collect());
@@ -324,7 +328,7 @@ fn completed(service: &SourcedService, grant: Option<&Grant>, host: &[IpAddr]) -
         let load_balancer = Some(LoadBalancerStatus { ingress: Some(ingress) });
         object.status = Some(ServiceStatus { load_balancer, ..ServiceStatus::default() });
     }
-    object
+    *object
 }
 
 #[cfg(test)]
@@ -359,7 +363,7 @@ mod tests {
                 .unwrap();
                 let kind = ObjectKind::Network(NetworkKind::Service);
                 let name = Name { kind, namespace: "default".into(), name: name.to_owned() };
-                objects.add(&of, name, Object::Network(Arc::new(NetworkObject::Service(Box::new(service)))));
+                objects.add(&of, name, Object::Network(Arc::new(PackedObject::new(NetworkObject::Service(Box::new(service))))));
             }
         }
         objects
@@ -384,12 +388,12 @@ mod tests {
     }
 
     fn plan(objects: &Objects, pods: &Pods, recorded: &Grants) -> Plan {
-        Plan::new(&services(objects), objects, pods, recorded, &pool())
+        Plan::new(&services(objects, &[]), objects, pods, recorded, &pool())
     }
 
     /// Names of the pods behind each Service.
     fn behind(plan: &Plan) -> Vec<(String, Vec<String>)> {
-        let of = |(service, endpoints): &(SourcedService, ServiceEndpoints)| {
+        let of = |(service, endpoints): &(Arc<SourcedService>, ServiceEndpoints)| {
             let pods = endpoints.ports[0].iter().filter_map(|endpoint| Some(endpoint.pod.as_ref()?.0.name.clone()));
             (service.definition.name.name.clone(), pods.collect())
         };
@@ -447,8 +451,8 @@ mod tests {
     fn variables_of_restricted_service_reach_no_others() {
         let objects = objects(&["site", "guest!"], Vec::new(), &[("site", "web"), ("guest", "trap")]);
         let plan = plan(&objects, &pods(&[]), &Grants::new());
-        let services = plan.sourced().map(|(source, service)| (source.clone(), service.clone())).collect();
-        let allocated = Allocated { of: Some(Arc::new(objects)), services, grants: plan.grants.clone() };
+        let services = plan.services().cloned().collect();
+        let allocated = Allocated { of: Some(Arc::new(objects)), services, grants: Arc::clone(&plan.grants) };
         let hosts = |source: &str| {
             let variables = allocated.variables("default", &SourceId::new(source), true);
             variables.into_iter().map(|(name, _)| name).filter(|name| name.ends_with("_SERVICE_HOST")).collect::<Vec<_>>()
@@ -461,7 +465,7 @@ mod tests {
     fn service_without_range_is_reported() {
         let objects = objects(&["site"], Vec::new(), &[("site", "web")]);
         let pool = Pool { ipv4: None, ..pool() };
-        let plan = Plan::new(&services(&objects), &objects, &Pods::new(), &Grants::new(), &pool);
+        let plan = Plan::new(&services(&objects, &[]), &objects, &Pods::new(), &Grants::new(), &pool);
         assert_eq!((plan.grants.len(), plan.refused[0].reason), (0, UNSERVED));
     }
 
@@ -470,7 +474,7 @@ mod tests {
         let objects = objects(&["site"], Vec::new(), &[("site", "far@192.0.2.9"), ("site", "near@10.202.0.9")]);
         let plan = plan(&objects, &Pods::new(), &Grants::new());
         assert_eq!(plan.refused[0].reason, ADDRESS_TAKEN);
-        let shown = services(&objects).into_iter().map(|service| {
+        let shown = services(&objects, &[]).into_iter().map(|service| {
             let object = completed(&service, plan.grants.get(&service.definition.name), &[]);
             (service.definition.name.name.clone(), object.spec.unwrap().cluster_ip)
         });
@@ -486,6 +490,6 @@ mod tests {
         assert!(first.contains_key(&web));
         let unheard = Objects::new(Arc::clone(none.sharing()), |_| false);
         assert_eq!(plan(&unheard, &Pods::new(), &first).grants, first, "its source was not heard");
-        assert_eq!(plan(&none, &Pods::new(), &first).grants, Grants::new(), "its source has it no more");
+        assert_eq!(*plan(&none, &Pods::new(), &first).grants, Grants::new(), "its source has it no more");
     }
 }

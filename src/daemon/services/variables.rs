@@ -1,11 +1,11 @@
 //! Variables with the addresses of Services, for containers that are made (S26).
 
+use super::plan::SourcedService;
 use async_trait::async_trait;
 use podstead_mux::ObjectView;
 use podstead_pod::objects::{NetworkKind, ObjectKind, Objects};
 use podstead_pod::{Pod, SourceId};
 use podstead_service::allocate::Grants;
-use podstead_service::definition::Definition;
 use podstead_service::environment;
 use podstead_service::name::ObjectName;
 use podstead_worker::ServiceVariables;
@@ -21,9 +21,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 pub(super) struct Allocated {
     /// The view that they are from; `None` before the first turn.
     pub(super) of: Option<Arc<Objects>>,
-    /// With their sources.
-    pub(super) services: Vec<(SourceId, Definition)>,
-    pub(super) grants: Grants,
+    pub(super) services: Vec<Arc<SourcedService>>,
+    pub(super) grants: Arc<Grants>,
 }
 
 impl Allocated {
@@ -33,8 +32,8 @@ impl Allocated {
         let Some(objects) = &self.of else { return Vec::new() };
         let kind = ObjectKind::Network(NetworkKind::Service);
         let is_reached = |owner: &SourceId, name: &str| objects.sharing().may_use(source, owner, kind, name);
-        let reached = self.services.iter().filter(|(owner, service)| is_reached(owner, &service.name.name));
-        environment::variables(reached.map(|(_, service)| service), &self.grants, namespace, has_links)
+        let reached = self.services.iter().filter(|service| is_reached(&service.source, &service.definition.name.name));
+        environment::variables(reached.map(|service| &service.definition), &self.grants, namespace, has_links)
     }
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The objects of one source.
-pub(super) type Own = BTreeMap<ObjectName, Object>;
+pub(super) type Own = BTreeMap<Arc<ObjectName>, Object>;
 
 /// An object that is not used because an earlier source has one of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +32,7 @@ impl fmt::Display for ObjectConflict {
 
 /// The objects of a SET.
 pub(super) fn objects_of(set: &Set) -> Own {
-    let name = |kind, key: &ObjectKey| ObjectName { kind, namespace: key.namespace.clone(), name: key.name.clone() };
+    let name = |kind, key: &ObjectKey| Arc::new(ObjectName { kind, namespace: key.namespace.clone(), name: key.name.clone() });
     let config_maps =
         set.config_maps.iter().map(|(key, object)| (name(ObjectKind::ConfigMap, key), Object::ConfigMap(Arc::clone(object))));
     let secrets = set.secrets.iter().map(|(key, object)| (name(ObjectKind::Secret, key), Object::Secret(Arc::clone(object))));
@@ -56,11 +56,12 @@ pub(super) fn union<'a>(
     let mut conflicts = Vec::new();
     for source in sharing.order() {
         for (name, object) in delivered(source).into_iter().flatten() {
-            if let Some(winner) = view.add(source, name.clone(), object.clone()) {
-                conflicts.push(ObjectConflict { name: name.clone(), winner, loser: source.clone() });
+            if let Some(winner) = view.add(source, Arc::clone(name), object.clone()) {
+                conflicts.push(ObjectConflict { name: ObjectName::clone(name), winner, loser: source.clone() });
             }
         }
     }
+    view.shrink();
     (view, conflicts)
 }
 

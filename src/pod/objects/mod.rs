@@ -7,6 +7,7 @@ mod admit;
 mod fingerprint;
 mod network;
 mod object;
+mod packed;
 mod reference;
 mod seen;
 
@@ -15,6 +16,7 @@ pub use fingerprint::Fingerprinting;
 pub use fingerprint::{Fingerprint, FingerprintKey};
 pub use network::{NetworkKind, NetworkObject};
 pub use object::{NotText, Object};
+pub use packed::PackedObject;
 pub(crate) use reference::namespace_of;
 pub use reference::references;
 pub use seen::SourceView;
@@ -150,7 +152,7 @@ pub struct Objects {
     /// In the order of [`Sharing::order`]: sources that have delivered. What the view does not have of them, they do not have.
     has_delivered: Vec<bool>,
     /// Objects of one name are of sources that are apart, in the order of these.
-    held: BTreeMap<ObjectName, Vec<Held>>,
+    held: BTreeMap<Arc<ObjectName>, Vec<Held>>,
 }
 
 impl Objects {
@@ -163,7 +165,8 @@ impl Objects {
     /// Adds an object of a source, which comes after those of all earlier ones in the order of [`Sharing::order`]. When no pod would ever use
     /// it, because a source that is not apart has one of this name, that one stays and its source is returned. A claim stands for
     /// one directory: that of an unrestricted source leaves no room for another one. Objects of the network but policies have one name for all pods.
-    pub fn add(&mut self, source: &SourceId, name: ObjectName, object: Object) -> Option<SourceId> {
+    pub fn add(&mut self, source: &SourceId, name: impl Into<Arc<ObjectName>>, object: Object) -> Option<SourceId> {
+        let name = name.into();
         let sharing = &self.sharing;
         let hides = |held: &&Held| {
             let takes_the_place = name.kind == ObjectKind::PersistentVolumeClaim && !sharing.is_restricted(&held.source);
@@ -173,9 +176,16 @@ impl Objects {
         };
         let winner = self.held.get(&name).and_then(|held| held.iter().find(hides)).map(|held| held.source.clone());
         if winner.is_none() {
-            self.held.entry(name).or_default().push(Held { object, source: source.clone() });
+            // Hardly ever is there another one.
+            let held = self.held.entry(name).or_insert_with(|| Vec::with_capacity(1));
+            held.push(Held { object, source: source.clone() });
         }
         winner
+    }
+
+    /// Gives back memory that is left for more objects: a map that is filled in order is half empty, one that is made of another is not.
+    pub fn shrink(&mut self) {
+        self.held = std::mem::take(&mut self.held).into_iter().collect();
     }
 
     /// The objects as pods of a source see them.
@@ -196,12 +206,12 @@ impl Objects {
 
     /// The object of each name that has precedence.
     pub fn iter(&self) -> impl Iterator<Item = (&ObjectName, &Held)> {
-        self.held.iter().filter_map(|(name, held)| Some((name, held.first()?)))
+        self.held.iter().filter_map(|(name, held)| Some((&**name, held.first()?)))
     }
 
     /// All objects, those of one name in order of precedence.
     pub fn all(&self) -> impl Iterator<Item = (&ObjectName, &Held)> {
-        self.held.iter().flat_map(|(name, held)| held.iter().map(move |held| (name, held)))
+        self.held.iter().flat_map(|(name, held)| held.iter().map(move |held| (&**name, held)))
     }
 
     /// Returns true if there are sources and all of them have delivered: a missing object does not exist.
@@ -215,13 +225,13 @@ impl Objects {
         let same = |(now, then): (&Held, &Held)| {
             now.object == then.object && (now.source == then.source || !self.sharing.are_apart(&now.source, &then.source))
         };
-        let differs = |name: &&ObjectName| match (self.held.get(name), before.held.get(name)) {
+        let differs = |name: &&Arc<ObjectName>| match (self.held.get(*name), before.held.get(*name)) {
             (Some(now), Some(then)) => is_shared_otherwise || now.len() != then.len() || !now.iter().zip(then).all(same),
             (None, None) => false,
             (Some(_), None) | (None, Some(_)) => true,
         };
-        let gone = before.held.keys().filter(|name| !self.held.contains_key(name));
-        self.held.keys().chain(gone).filter(differs).cloned().collect()
+        let gone = before.held.keys().filter(|name| !self.held.contains_key(*name));
+        self.held.keys().chain(gone).filter(differs).map(|name| ObjectName::clone(name)).collect()
     }
 
     /// Returns true if a pod may be missing an object of this name.

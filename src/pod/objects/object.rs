@@ -1,6 +1,6 @@
 //! Content of one object.
 
-use super::NetworkObject;
+use super::PackedObject;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Secret};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ pub enum Object {
     /// Holds no keys: a directory of this host stands for it.
     PersistentVolumeClaim(Arc<PersistentVolumeClaim>),
     /// Holds no keys: it says how pods are reached.
-    Network(Arc<NetworkObject>),
+    Network(Arc<PackedObject>),
 }
 
 /// A value that is no text, or holds a NUL character: it cannot be that of a variable.

@@ -22,5 +22,7 @@ pub fn allocate(services: &[&Definition], recorded: &Grants, pool: &Pool) -> All
     addresses::allocate(services, recorded, pool, &mut allocation);
     ports::allocate(services, recorded, pool, &mut allocation);
     allocation.refusals.sort();
+    // A map that is filled in order is half empty; one that is made of another is not.
+    allocation.grants = std::mem::take(&mut allocation.grants).into_iter().collect();
     allocation
 }

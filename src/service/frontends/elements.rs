@@ -142,7 +142,7 @@ pub(super) fn of(frontend: &Frontend, backing: &Backing) -> Elements {
     let family = frontend.family();
     let count = u32::try_from(backing.endpoints.len()).unwrap_or(u32::MAX);
     let remember = backing.affinity.map(|seconds| Value::Verdict(Chain::Remember(family, seconds)));
-    let indexed = (0_u32..).zip(&backing.endpoints);
+    let indexed = (0_u32..).zip(&*backing.endpoints);
     match frontend {
         Frontend::Address(socket) => {
             let pick = if remember.is_some() { Chain::Sticky(family, count) } else { Chain::Pick(family, count) };

@@ -80,7 +80,7 @@ pub struct NodeSocket {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backing {
     /// Endpoints, at least one; the place of each is its index in the kernel.
-    pub endpoints: Vec<SocketAddr>,
+    pub endpoints: Arc<[SocketAddr]>,
     /// Seconds that a client stays bound to one of them, if it does (S20).
     pub affinity: Option<u32>,
     /// The clients that are answered; empty for all (S12).
@@ -123,7 +123,7 @@ impl Frontends {
             }
             room -= new.len();
             kept.extend(new);
-            let before = self.frontends.get(&frontend).map(|backing| backing.endpoints.as_slice()).unwrap_or_default();
+            let before = self.frontends.get(&frontend).map(|backing| &*backing.endpoints).unwrap_or_default();
             let endpoints = arrange(before, kept);
             if endpoints.is_empty() {
                 continue;
@@ -132,8 +132,12 @@ impl Frontends {
             next_elsewhere.extend(elsewhere.into_iter().filter(is_used));
             // `nft` 1.0.6 cannot load a listing with rules that bind clients over IPv6 (R4).
             let affinity = service.affinity.filter(|_| frontend.family() == Family::V4);
+            let known = self.frontends.get(&frontend).filter(|backing| *backing.endpoints == *endpoints);
+            let endpoints = known.map_or_else(|| endpoints.into(), |backing| Arc::clone(&backing.endpoints));
             next.insert(frontend, Backing { endpoints, affinity, source_ranges });
         }
+        // A map that is filled in order is half empty; one that is made of another is not.
+        next = next.into_iter().collect();
         (Self { frontends: Arc::new(next), elsewhere: Arc::new(next_elsewhere) }, excess)
     }
 
@@ -144,7 +148,7 @@ impl Frontends {
             let (protocol, family) = (frontend.protocol(), frontend.family());
             let list: Vec<&Endpoint> = endpoints.ports.get(index).into_iter().flat_map(|list| used(list, family)).collect();
             let sockets: BTreeSet<SocketAddr> = list.iter().map(|endpoint| endpoint.socket).collect();
-            let before = self.frontends.get(&frontend).map(|backing| backing.endpoints.as_slice()).unwrap_or_default();
+            let before = self.frontends.get(&frontend).map(|backing| &*backing.endpoints).unwrap_or_default();
             let before: BTreeSet<SocketAddr> = before.iter().copied().collect();
             let elsewhere = list.iter().filter(|endpoint| endpoint.is_elsewhere);
             Wanted {
@@ -209,9 +213,9 @@ impl Frontends {
             }
             let elsewhere = kept.iter().map(|endpoint| Socket::of(*endpoint, frontend.protocol()));
             used_elsewhere.extend(elsewhere.filter(|socket| earlier.elsewhere.contains(socket)));
-            let backing = frontends.entry(*frontend).or_insert_with(|| Backing { endpoints: Vec::new(), ..before.clone() });
+            let backing = frontends.entry(*frontend).or_insert_with(|| Backing { endpoints: Arc::default(), ..before.clone() });
             let wanted: BTreeSet<SocketAddr> = backing.endpoints.iter().copied().chain(kept).collect();
-            backing.endpoints = arrange(&before.endpoints, wanted);
+            backing.endpoints = arrange(&before.endpoints, wanted).into();
         }
         self
     }
@@ -230,7 +234,7 @@ impl Frontends {
     /// UDP frontends behind which another endpoint is, or none, than before: tracked connections to them may lead nowhere (S22).
     pub fn moved_udp(&self, after: &Self) -> BTreeSet<Frontend> {
         let lost = |(frontend, backing): (&Frontend, &Backing)| {
-            let now = after.frontends.get(frontend).map(|backing| backing.endpoints.as_slice()).unwrap_or_default();
+            let now = after.frontends.get(frontend).map(|backing| &*backing.endpoints).unwrap_or_default();
             let is_lost = backing.endpoints.iter().any(|endpoint| !now.contains(endpoint));
             (frontend.protocol() == Protocol::Udp && is_lost).then_some(*frontend)
         };

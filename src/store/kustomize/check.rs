@@ -78,7 +78,7 @@ fn refuse_patches<'p>(file: &str, key: &ObjectKey, patches: impl Iterator<Item =
         });
         checked.touched.push(Touch { patch: origin, object: key.clone() });
     }
-    checked.accepted.retain(|accepted| accepted.key != *key);
+    checked.accepted.retain(|accepted| *accepted.key != *key);
     if !checked.broken.contains(&Some(key.clone())) {
         checked.broken.push(Some(key.clone()));
     }

@@ -70,7 +70,7 @@ pub fn in_use(files: &KeptFiles) -> BTreeMap<&ObjectKey, &Accepted> {
     files.sort_by_key(|file| Reverse(file.layer));
     let mut objects = BTreeMap::new();
     for object in files.into_iter().flat_map(|file| &file.objects) {
-        objects.entry(&object.key).or_insert(object);
+        objects.entry(&*object.key).or_insert(object);
     }
     objects
 }
@@ -186,7 +186,7 @@ impl UndeltaStore {
     /// a manifest claims does not count.
     pub fn note_creation(&mut self, before: &UndeltaStore, now: Timestamp) {
         let known: BTreeMap<&ObjectKey, Option<&Time>> =
-            before.accepted().map(|accepted| (&accepted.key, accepted.object.created_at())).collect();
+            before.accepted().map(|accepted| (&*accepted.key, accepted.object.created_at())).collect();
         let now = Time(now);
         for (name, share) in &mut self.files {
             if !before.files.get(name).is_some_and(|same| Arc::ptr_eq(same, share)) {
@@ -200,7 +200,7 @@ impl UndeltaStore {
     fn keep_immutable(&mut self, before: &UndeltaStore) {
         let fixed = before.claims().into_values().map(|(winner, _)| winner).filter(|object| object.object.is_immutable());
         let claims = self.claims();
-        let changed = |fixed: &&Accepted| claims.get(&fixed.key).is_some_and(|(now, _)| !now.object.has_data_of(&fixed.object));
+        let changed = |fixed: &&Accepted| claims.get(&*fixed.key).is_some_and(|(now, _)| !now.object.has_data_of(&fixed.object));
         let kept: Vec<Accepted> = fixed.filter(changed).cloned().collect();
         for fixed in kept {
             let holder = self.ranked().find(|(_, _, share)| share.objects().iter().any(|object| object.key == fixed.key));
@@ -240,7 +240,7 @@ impl UndeltaStore {
                     set.workloads.insert(key.clone(), workload);
                 }
                 AcceptedObject::Network(object) => {
-                    set.network.insert(key.clone(), object.clone());
+                    set.network.insert(Arc::clone(&winner.key), object.clone());
                 }
                 AcceptedObject::Secret(secret) => {
                     set.secrets.insert(key.clone(), secret.clone());
@@ -248,6 +248,8 @@ impl UndeltaStore {
             }
             set.problems.extend(losers.into_iter().map(|loser| duplicate(winner, loser)));
         }
+        // A map that is filled in order is half empty; one that is made of another is not.
+        set.network = std::mem::take(&mut set.network).into_iter().collect();
         set.problems.extend(self.idle_patches());
         set.problems.extend(Ignored::warnings(self.files.values().flat_map(|share| &share.ignored)));
         set
@@ -259,11 +261,11 @@ impl UndeltaStore {
         let mut claims: BTreeMap<&ObjectKey, (usize, &Accepted, Vec<&Accepted>)> = BTreeMap::new();
         for (layer, _, share) in self.ranked() {
             for object in share.objects() {
-                match claims.get_mut(&object.key) {
+                match claims.get_mut(&*object.key) {
                     Some((of, _, losers)) if *of == layer => losers.push(object),
                     Some(_) => {}
                     None => {
-                        claims.insert(&object.key, (layer, object, Vec::new()));
+                        claims.insert(&*object.key, (layer, object, Vec::new()));
                     }
                 }
             }
@@ -281,8 +283,8 @@ impl UndeltaStore {
     /// Objects in use that are missing from `next`.
     fn orphans(&self, next: &UndeltaStore) -> Vec<Accepted> {
         let present: BTreeSet<&ObjectKey> =
-            next.files.values().flat_map(|share| share.objects()).map(|object| &object.key).collect();
-        self.claims().into_values().map(|(winner, _)| winner).filter(|object| !present.contains(&object.key)).cloned().collect()
+            next.files.values().flat_map(|share| share.objects()).map(|object| &*object.key).collect();
+        self.claims().into_values().map(|(winner, _)| winner).filter(|object| !present.contains(&*object.key)).cloned().collect()
     }
 
     /// The file that an orphan may have moved into: one that names it and is refused, else one that cannot be told and could before.
@@ -307,6 +309,6 @@ fn duplicate(winner: &Accepted, loser: &Accepted) -> Problem {
         field: "metadata.name".to_owned(),
         message: format!("{} {}/{} is already defined at {}", key.kind, key.namespace, key.name, winner.origin),
         hint: Some("the first file in lexical order is used; rename or remove one of them".to_owned()),
-        object: Some(key.clone()),
+        object: Some(ObjectKey::clone(key)),
     }
 }

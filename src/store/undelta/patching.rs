@@ -88,7 +88,7 @@ impl UndeltaStore {
             let Some(holder) = holder else { continue };
             for (name, share) in &mut self.files {
                 let is_holder = *name == holder;
-                if is_holder || (last_good.is_none() && share.objects().iter().any(|object| object.key == key)) {
+                if is_holder || (last_good.is_none() && share.objects().iter().any(|object| *object.key == key)) {
                     Arc::make_mut(share).hold(&key, last_good.filter(|_| is_holder).cloned());
                 }
             }

@@ -109,13 +109,15 @@ impl Share {
             judged;
         let clarity = if broken.contains(&None) { Clarity::Unclear } else { Clarity::Clear };
         let broken: BTreeSet<ObjectKey> = broken.into_iter().flatten().collect();
-        let good: BTreeSet<ObjectKey> = objects.iter().map(|object| object.key.clone()).collect();
+        let good: BTreeSet<Arc<ObjectKey>> = objects.iter().map(|object| object.key.clone()).collect();
         let stays = |object: &&Accepted| {
             !good.contains(&object.key)
                 && !removed.contains(&object.key)
                 && (clarity == Clarity::Unclear || broken.contains(&object.key))
         };
         objects.extend(kept.iter().filter(stays).cloned());
+        // It is kept for long.
+        objects.shrink_to_fit();
         Self {
             content: Some(content),
             objects,
@@ -183,14 +185,14 @@ impl Share {
 
     /// Every object that is written in it as it is now, used or not.
     pub(super) fn names(&self) -> BTreeSet<&ObjectKey> {
-        let good = self.objects.iter().take(self.good).map(|object| &object.key);
+        let good = self.objects.iter().take(self.good).map(|object| &*object.key);
         good.chain(&self.broken).chain(&self.removed).collect()
     }
 
     /// Gives this object instead of what was read, or none: a patch of another file is not known as it should be.
     pub(super) fn hold(&mut self, key: &ObjectKey, last_good: Option<Accepted>) {
         self.is_overridden = true;
-        if let Some(at) = self.objects.iter().position(|object| object.key == *key) {
+        if let Some(at) = self.objects.iter().position(|object| *object.key == *key) {
             self.objects.remove(at);
             if at < self.good {
                 self.good -= 1;
@@ -219,7 +221,7 @@ impl Share {
 
     /// Keeps an object that another file gave before, as part of this file, whose name is `name`.
     pub(super) fn adopt(&mut self, name: &str, object: Accepted) {
-        let ObjectKey { kind, namespace, name: object_name } = &object.key;
+        let ObjectKey { kind, namespace, name: object_name } = &*object.key;
         self.problems.push(Problem {
             severity: Severity::Warning,
             code: "kept-object".to_owned(),
@@ -231,7 +233,7 @@ impl Share {
                 object.origin.file
             ),
             hint: Some("fix or remove this file".to_owned()),
-            object: Some(object.key.clone()),
+            object: Some(ObjectKey::clone(&object.key)),
         });
         self.objects.push(object);
     }
@@ -251,7 +253,7 @@ impl Share {
     /// Reverts the change of an immutable object: `fixed` is its accepted version.
     pub(super) fn keep_immutable(&mut self, fixed: Accepted) {
         let Some(object) = self.objects.iter_mut().find(|object| object.key == fixed.key) else { return };
-        let ObjectKey { kind, namespace, name } = &object.key;
+        let ObjectKey { kind, namespace, name } = &*object.key;
         self.problems.push(Problem {
             severity: Severity::Error,
             code: "immutable-object".to_owned(),
@@ -260,7 +262,7 @@ impl Share {
             field: String::new(),
             message: format!("{kind} {namespace}/{name} is immutable, but its data changed: keeping the earlier version"),
             hint: Some("give the new version another name".to_owned()),
-            object: Some(object.key.clone()),
+            object: Some(ObjectKey::clone(&object.key)),
         });
         object.object = fixed.object;
     }

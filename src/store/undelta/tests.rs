@@ -13,9 +13,12 @@ pub(super) fn judge(file: &str, bytes: &[u8], _: &PatchesByObject) -> Checked {
         let origin = Origin { file: file.to_owned(), position: Position { line: index as u32 + 1, column: 1 } };
         match line.split_once('=') {
             Some((name, "!")) => checked.broken.push(Some(key(name))),
-            Some((name, text)) => {
-                checked.accepted.push(Accepted { key: key(name), origin, object: object(name, text), patched_by: Vec::new() })
-            }
+            Some((name, text)) => checked.accepted.push(Accepted {
+                key: key(name).into(),
+                origin,
+                object: object(name, text),
+                patched_by: Vec::new(),
+            }),
             None if line == "?" => checked.broken.push(None),
             None => {}
         }
@@ -181,7 +184,7 @@ fn judge_immutable(file: &str, bytes: &[u8], _: &PatchesByObject) -> Checked {
         let (data, immutable) = (Some(BTreeMap::from([("text".to_owned(), text.to_owned())])), Some(true));
         let config_map = k8s_openapi::api::core::v1::ConfigMap { data, immutable, ..Default::default() };
         checked.accepted.push(Accepted {
-            key,
+            key: key.into(),
             origin,
             object: AcceptedObject::ConfigMap(Arc::new(config_map)),
             patched_by: Vec::new(),

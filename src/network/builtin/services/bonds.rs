@@ -51,8 +51,7 @@ pub(in super::super) fn end(
 
 /// The frontends with affinity that lost an endpoint, with those that they have (pure).
 fn changed(before: &Frontends, after: &Frontends) -> Endpoints {
-    let now: BTreeMap<&Frontend, &[SocketAddr]> =
-        after.iter().map(|(frontend, backing)| (frontend, backing.endpoints.as_slice())).collect();
+    let now: BTreeMap<&Frontend, &[SocketAddr]> = after.iter().map(|(frontend, backing)| (frontend, &*backing.endpoints)).collect();
     let mut changed = Endpoints::new();
     for (frontend, backing) in
         before.iter().filter(|(frontend, backing)| backing.affinity.is_some() && frontend.family() == Family::V4)

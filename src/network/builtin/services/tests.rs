@@ -8,7 +8,7 @@ use super::{ServiceRanges, datagrams, route};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use podstead_service::allocate::{Grants, Pool, allocate};
 use podstead_service::definition::Definition;
-use podstead_service::endpoints::{Backend, Backends, ServiceEndpoints};
+use podstead_service::endpoints::{Backend, Backends, ServiceEndpoints, Slice};
 use podstead_service::frontends::Frontends;
 use podstead_service::name::ObjectName;
 use podstead_service::range::PortRange;
@@ -53,7 +53,8 @@ impl Host {
             Pool { ipv4: ranges().ipv4, ipv6: ranges().ipv6, node_ports: PortRange::NODE_PORTS, host, taken: BTreeMap::new() };
         let grants: Grants = allocate(&services.iter().collect::<Vec<_>>(), &Grants::new(), &pool).grants;
         let backends: Vec<Backend> = pods.iter().map(|number| backend(*number)).collect();
-        let backends = Backends::new(&backends, slices);
+        let slices: Vec<Slice> = slices.iter().filter_map(Slice::of).collect();
+        let backends = Backends::new(&backends, &slices);
         let endpoints: Vec<ServiceEndpoints> = services.iter().map(|service| backends.endpoints(service)).collect();
         self.frontends = self.frontends.next(services.iter().zip(&endpoints), &grants).0;
         let Self { machine, rules, frontends, .. } = self;
