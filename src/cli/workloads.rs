@@ -289,7 +289,8 @@ pub(super) async fn pods_meant(client: &Client, argument: &str, namespace: Optio
     Ok(pods)
 }
 
-async fn one_pod(client: &Client, name: &str, namespace: Option<&str>) -> Result<Pod, FindWorkloadError> {
+/// The pod of that name.
+pub(super) async fn one_pod(client: &Client, name: &str, namespace: Option<&str>) -> Result<Pod, FindWorkloadError> {
     pods::find(client, name, namespace).await.map_err(|error| match error {
         FindPodError::Client(error) => FindWorkloadError::Client(error),
         FindPodError::Name(error) => FindWorkloadError::Pod(error),

@@ -1,6 +1,7 @@
 //! `podstead network trace`: the way of a connection, the decision on it, and the policies behind that. Read from the records of this host, so that it
 //! also works while no daemon runs.
 
+mod absence;
 mod places;
 
 use super::client::Client;
@@ -145,7 +146,17 @@ fn run_trace(args: &TraceArgs, context: &Context) -> anyhow::Result<ExitCode> {
             };
             bail!("{error}{}", reason.map(|reason| format!(": {reason}")).unwrap_or_default());
         }
-        found => found?,
+        Err(error) => {
+            let reason = match context.client() {
+                Ok(client) => context.block_on(async { Ok(absence::reason(&client, &error).await) })?,
+                Err(_) => None,
+            };
+            match reason {
+                Some(reason) => bail!(reason),
+                None => return Err(error.into()),
+            }
+        }
+        Ok(found) => found,
     };
     let places = Places::read(&config);
     let mut out = io::stdout().lock();
@@ -186,7 +197,7 @@ struct Shown<'a> {
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { from, traced, protocol, places } = self;
-        let Traced { source, destination, port, through, end, barrier, egress, ingress } = traced;
+        let Traced { source, destination, port, through, end, barrier, egress, ingress, is_heard } = traced;
         let verdict = if traced.is_allowed() { "allowed" } else { "denied" };
         let name = match end {
             Receiver::Pod(name) => format!("pod {name}"),
@@ -202,6 +213,9 @@ impl fmt::Display for Shown<'_> {
                 Owner::HostPort(name) => format!("hostPort of pod {name}"),
             };
             write!(f, "\n  through {address} port {port}/{protocol}, {owner}")?;
+        }
+        if traced.is_allowed() && *is_heard == Some(false) {
+            write!(f, "\n  but nothing listens at {port}/{protocol} of {name} now: the connection is refused")?;
         }
         match barrier {
             Some(Barrier::Isolated(name)) => {

@@ -2,7 +2,7 @@
 
 use podstead_pod::host_ports::{HostPort, Protocol};
 use podstead_sys::netlink::{self, NetlinkError, NetlinkSocket, listening};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -23,7 +23,7 @@ const UNCONNECTED: &str = "07";
 /// The listener in the way of a port; `None` if there is none. `is_own` tells sockets that are in nobody's way.
 pub(super) fn in_the_way(port: &HostPort, is_own: impl Fn(IpAddr, u16) -> bool) -> io::Result<Option<Listener>> {
     let is_obstacle = |listener: &Listener| is_in_the_way(listener, port) && !is_own(listener.address, listener.port);
-    let waiting = match asked(port) {
+    let waiting = match NetlinkSocket::open(netlink::Protocol::Sockets).and_then(|socket| asked(socket, port)) {
         Ok(waiting) => waiting,
         // A kernel without the module for it.
         Err(_) => read(Path::new("/proc"), port.protocol)?,
@@ -31,9 +31,18 @@ pub(super) fn in_the_way(port: &HostPort, is_own: impl Fn(IpAddr, u16) -> bool) 
     Ok(waiting.into_iter().find(is_obstacle))
 }
 
+/// Reports whether somebody listens at `port`, in the network namespace pinned at `netns` or in that of this process; `None` if the kernel cannot tell.
+pub(super) fn is_heard(netns: Option<&Path>, port: &HostPort) -> Option<bool> {
+    let socket = match netns {
+        Some(netns) => NetlinkSocket::open_in(&File::open(netns).ok()?, netlink::Protocol::Sockets),
+        None => NetlinkSocket::open(netlink::Protocol::Sockets),
+    };
+    let waiting = asked(socket.ok()?, port).ok()?;
+    Some(waiting.iter().any(|listener| is_in_the_way(listener, port)))
+}
+
 /// Listeners at the port, from the kernel.
-fn asked(port: &HostPort) -> Result<Vec<Listener>, NetlinkError> {
-    let mut socket = NetlinkSocket::open(netlink::Protocol::Sockets)?;
+fn asked(mut socket: NetlinkSocket, port: &HostPort) -> Result<Vec<Listener>, NetlinkError> {
     let mut found = Vec::new();
     for request in listening::list(port.protocol.number(), port.host_port) {
         socket.dump(&request, |answer| found.extend(listening::waiting(&answer)))?;

@@ -85,7 +85,7 @@ fn connection_that_does_not_work_is_explained() {
     );
     traces(&site, "svc/named:80", &["has no endpoint at port 80/TCP", "has a port of TCP with the name \"absent\""], 1);
     traces(&site, "web:81", &["it has no such port, only 80/TCP"], 1);
-    traces(&site, "nobody:80", &["neither a Service with an address nor a pod"], 1);
+    traces(&site, "nobody:80", &["neither a Service nor a pod has the name default/nobody"], 1);
     traces(&site, "10.202.15.250:80", &["no Service has the address 10.202.15.250"], 1);
 
     // The same for all of the host.
@@ -107,6 +107,66 @@ fn connection_that_does_not_work_is_explained() {
         assert!(metrics.contains(sample), "{sample}\n{metrics}");
     }
     assert!(!metrics.contains("podstead_service_rule_changes_total 0\n"), "{metrics}");
+}
+
+#[test]
+fn ends_without_an_address_are_told_apart() {
+    let site = Site::start();
+    let [client, _] = site.web("client", "", "");
+    let on_host =
+        labelled("hosty", "hosty").replace("spec:\n", "spec:\n  hostNetwork: true\n").replace("httpd -f", "httpd -f -p 8099");
+    site.host.write_manifest("hosty.yaml", &on_host);
+    site.host.write_manifest("headless.yaml", &service("headless", "clusterIP: None, selector: {app: web}, ports: [{port: 80}]"));
+    site.host.write_manifest("elsewhere.yaml", &service("elsewhere", "type: ExternalName, externalName: example.org"));
+    site.host.wait_running("hosty");
+    let on_host = ["pod default/hosty is on the host's network, at "];
+    let headless = ["Service default/headless is headless"];
+    let alias = ["Service default/elsewhere has no address: it is another name for example.org"];
+    for (target, words) in [
+        ("hosty:8099", &on_host[..]),
+        ("pod/hosty:8099", &on_host),
+        ("headless:80", &headless),
+        ("svc/headless:80", &headless),
+        ("elsewhere:80", &alias),
+        ("client.nowhere:80", &["neither a Service nor a pod has the name"]),
+        ("pod/nobody:80", &["\"nobody\" not found in namespace \"default\""]),
+        ("10.201.15.250:80", &["no pod has the address 10.201.15.250: nobody answers"]),
+        ("[2001:db8::9]:80", &["to outside (2001:db8::9), port 80/TCP"]),
+    ] {
+        let code = if words[0].starts_with("to outside") { 0 } else { 1 };
+        traces(&site, target, words, code);
+    }
+    // The end is there, and nobody listens.
+    traces(&site, &format!("{client}:80"), &["allowed"], 0);
+    traces(
+        &site,
+        "pod/client:4711",
+        &["allowed", "but nothing listens at 4711/TCP of pod default/client-edge-1 now: the connection is refused"],
+        0,
+    );
+    traces(
+        &site,
+        &format!("{HOST_V4}:4711"),
+        &["allowed", "but nothing listens at 4711/TCP of this host now: the connection is refused"],
+        0,
+    );
+    assert!(!trace(&site, &["pod/client:80"]).0.contains("nothing listens"));
+
+    // The pod that opens the connection.
+    let from = |pod: &str, namespace: &str| {
+        let mut command = site.machine.command(&[binary("podstead").to_str().unwrap(), "--config"]);
+        let command = command.arg(site.host.path("config.yaml")).args(["network", "trace", pod, "client:80", "-n", namespace]);
+        let out = command.output().unwrap();
+        (String::from_utf8_lossy(&out.stderr).into_owned(), out.status.code())
+    };
+    for (pod, namespace, words) in [
+        ("hosty", "default", "is on the host's network, at "),
+        ("clinet", "default", "\"clinet\" not found in namespace \"default\""),
+        ("client", "nowhere", "\"client\" not found in namespace \"nowhere\""),
+    ] {
+        let (said, code) = from(pod, namespace);
+        assert!(said.contains(words) && code == Some(1), "{pod}: {said}");
+    }
 }
 
 #[test]

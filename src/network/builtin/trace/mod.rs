@@ -3,18 +3,20 @@
 mod way;
 
 use super::lease::Lease;
+use super::listeners;
 use super::policies::PolicyObjects;
 use super::tracked::own_addresses;
 use super::{GATEWAY_V4, GATEWAY_V6, record};
 use crate::record::RecordError;
-use podstead_pod::host_ports::Protocol;
+use podstead_pod::PodUid;
+use podstead_pod::host_ports::{HostPort, Protocol};
 use podstead_policy::compile::{PolicedPod, Policies, RESOLVER_PORT};
 use podstead_policy::definition::Direction;
 pub use podstead_policy::explain::Reason;
 use podstead_policy::explain::{End, reason};
 use podstead_service::name::ObjectName;
 use podstead_sys::layout::Paths;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 pub use way::{Owner, Through};
 use way::{Translations, Way};
@@ -51,6 +53,8 @@ pub struct Traced {
     pub egress: Reason,
     /// The reason of the destination's policies.
     pub ingress: Reason,
+    /// Somebody listens there; `None` outside of this host, and if it cannot be determined.
+    pub is_heard: Option<bool>,
 }
 
 /// A rule that denies a connection whatever policies say.
@@ -96,6 +100,9 @@ pub enum TraceError {
         "no Service {0} has an address: podstead get services -A lists them (a headless Service has none: name one of its pods)"
     )]
     NoServiceNamed(ObjectName),
+    /// An address of the pods' range that no pod has.
+    #[error("no pod has the address {0}: nobody answers")]
+    NoPodAt(IpAddr),
     /// An address that no Service has.
     #[error("no Service has the address {0}: connections are refused")]
     NoService(IpAddr),
@@ -138,12 +145,29 @@ pub fn trace(
     to: &Destination,
     port: (Protocol, u16),
 ) -> Result<Vec<Traced>, TraceError> {
-    let (leases, _) = record::read_leases(paths).map_err(records::<RecordError>)?;
-    let leases: Vec<Lease> = leases.into_iter().map(|(_, lease)| lease).collect();
+    let (found, _) = record::read_leases(paths).map_err(records::<RecordError>)?;
+    let uid_of = |(uid, lease): &(PodUid, Lease)| (name_of(lease), uid.clone());
+    let uids: BTreeMap<ObjectName, PodUid> = found.iter().map(uid_of).collect();
+    let leases: Vec<Lease> = found.into_iter().map(|(_, lease)| lease).collect();
     let objects = record::read_policies(paths).map_err(records::<RecordError>)?;
     let own = own_addresses();
     let translations = Translations::read(paths, &leases, &own);
-    decisions(&Host { objects, leases, translations, own, node }, from, to, port)
+    let mut traced = decisions(&Host { objects, leases, translations, own, node }, from, to, port)?;
+    for traced in &mut traced {
+        let netns = match &traced.end {
+            Receiver::Pod(name) => uids.get(name).map(|uid| paths.namespaces(uid).join("net")),
+            Receiver::Host => None,
+            Receiver::Resolver | Receiver::Outside => continue,
+        };
+        let (protocol, host_ip) = (port.0, Some(traced.destination));
+        let at = HostPort { protocol, host_ip, host_port: traced.port, container_port: traced.port };
+        traced.is_heard = listeners::is_heard(netns.as_deref(), &at);
+    }
+    Ok(traced)
+}
+
+fn name_of(lease: &Lease) -> ObjectName {
+    ObjectName { namespace: lease.pod.namespace.clone(), name: lease.pod.name.clone() }
 }
 
 /// Records of the host.
@@ -169,7 +193,13 @@ fn decisions(host: &Host<'_>, from: &ObjectName, to: &Destination, port: (Protoc
     for address in rules.addresses(to, translations)? {
         let Some(near) = source.addresses.iter().find(|own| own.is_ipv4() == address.is_ipv4()) else { continue };
         match translations.ways(&source.addresses, address, port) {
-            Ok(ways) => traced.extend(ways.into_iter().map(|way| rules.one((source, *near), port.0, way))),
+            Ok(ways) => {
+                let all: Vec<Traced> = ways.into_iter().map(|way| rules.one((source, *near), port.0, way)).collect();
+                match all.iter().find(|one| one.end == Receiver::Outside && translations.is_of_pods(one.destination)) {
+                    Some(lost) => refusal = refusal.or(Some(TraceError::NoPodAt(lost.destination))),
+                    None => traced.extend(all),
+                }
+            }
             // The other family of the Service may do.
             Err(error) => refusal = refusal.or(Some(error)),
         }
@@ -240,7 +270,7 @@ impl Rules<'_> {
             Some(pod) => Some(Barrier::Isolated(pod.name.clone())),
             None => None,
         };
-        Traced { source: near, destination: address, port: port.1, through, end, barrier, egress, ingress }
+        Traced { source: near, destination: address, port: port.1, through, end, barrier, egress, ingress, is_heard: None }
     }
 }
 
@@ -258,7 +288,6 @@ mod tests {
     use super::super::policies::ScopedPolicy;
     use super::*;
     use podstead_pod::PodFullName;
-    use std::collections::BTreeMap;
 
     fn pod(app: &str, last: u8) -> Lease {
         Lease {

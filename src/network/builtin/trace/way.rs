@@ -10,6 +10,7 @@ use podstead_service::allocate::Grant;
 use podstead_service::frontends::{Backing, Frontend, Frontends, NodeSocket, Socket};
 use podstead_service::name::ObjectName;
 use podstead_service::range::{Family, Subnet};
+use podstead_settings::AddressRange;
 use podstead_sys::layout::Paths;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -61,6 +62,8 @@ pub(super) struct Translations {
     grants: BTreeMap<ObjectName, Grant>,
     /// Ranges of addresses of Services that were chosen.
     ranges: Vec<Subnet>,
+    /// Ranges of addresses of pods.
+    pod_ranges: Vec<AddressRange>,
     /// Endpoints in the kernel.
     frontends: Frontends,
     /// Ports of the host that lead to pods.
@@ -74,11 +77,12 @@ impl Translations {
     pub(super) fn read(paths: &Paths, leases: &[Lease], own: &[IpAddr]) -> Self {
         let chosen = record::read_ranges(paths).unwrap_or_default();
         let of_pod = |lease: &Lease| {
-            let name = ObjectName { namespace: lease.pod.namespace.clone(), name: lease.pod.name.clone() };
+            let name = super::name_of(lease);
             let ports: Vec<_> = lease.ports.iter().map(|port| (*port, name.clone(), lease.addresses.clone())).collect();
             ports
         };
         Self {
+            pod_ranges: chosen.parsed().into_iter().flatten().collect(),
             grants: read_grants(paths),
             ranges: [chosen.service_ipv4, chosen.service_ipv6].into_iter().flatten().filter_map(|text| text.parse().ok()).collect(),
             // Without a table there are no Services.
@@ -86,6 +90,11 @@ impl Translations {
             host_ports: leases.iter().filter(|lease| lease.slot.is_some()).flat_map(of_pod).collect(),
             own: own.to_vec(),
         }
+    }
+
+    /// Reports whether only pods have this address.
+    pub(super) fn is_of_pods(&self, address: IpAddr) -> bool {
+        self.pod_ranges.iter().any(|range| range.contains(address))
     }
 
     /// The addresses of a Service; `None` if none of this name has one.
@@ -221,6 +230,7 @@ mod tests {
             ranges: vec!["10.202.0.0/20".parse().unwrap()],
             frontends: Frontends::recovered(&elements),
             host_ports: vec![(host_port, name("pod"), vec!["10.201.0.3".parse().unwrap()])],
+            pod_ranges: vec!["10.201.0.0/20".parse().unwrap()],
             own: vec!["192.0.2.2".parse().unwrap()],
         }
     }
