@@ -1,6 +1,6 @@
 //! Services beyond TCP over IPv4: both families, datagrams, names of members, pods that are not ready, and clients that reach nothing.
 
-use super::lan::{HOST_V4, HOST_V6, Site, WebServer};
+use super::lan::{HOST_V4, HOST_V6, OUTSIDE_V4, Site, WebServer};
 use super::names::digs;
 use super::services::{WEB, add_backends, answers, backend, cluster_ip, service, shown};
 use crate::support::{eventually, eventually_within};
@@ -174,6 +174,29 @@ fn endpoints_are_the_pods_that_answer() {
     let web = cluster_ip(&site.host, "web");
     site.machine.gets(&format!("http://{web}/"), "I am one");
     assert!(site.outside.get(&format!("http://{web}/")).is_err());
+}
+
+/// T35: the address of the host changes under a pod on its network.
+#[test]
+fn endpoint_on_the_host_follows_its_address() {
+    let site = Site::start();
+    site.web("client", "", "");
+    let on_host = backend("hosty", "default", "hostNetwork: true").replace("8080", "8077").replace("app: web", "app: hosty");
+    site.host.write_manifest("hosty.yaml", &on_host);
+    let spec = "selector: {app: hosty}, ports: [{port: 80, targetPort: http}]";
+    site.host.write_manifest("hosty-service.yaml", &service("hosty", spec));
+    answers(&site, "client", "http://hosty/", &["hosty"]);
+    // With the last address of its range the route to it goes.
+    site.machine.run(&format!("ip address del {HOST_V4}/24 dev uplink"));
+    site.machine.run("ip address add 192.0.2.99/24 dev uplink");
+    site.machine.run(&format!("ip route add default via {OUTSIDE_V4}"));
+    // Statuses of pods are made again once a minute.
+    eventually_within(Duration::from_secs(180), "the endpoint at the new address", || {
+        let slices = site.host.cli_ok(&["get", "endpointslices", "-o", "json"]);
+        if slices.contains("\"192.0.2.99\"") { Ok(()) } else { Err(slices) }
+    });
+    answers(&site, "client", "http://hosty/", &["hosty"]);
+    site.machine.gets(&format!("http://{}/", cluster_ip(&site.host, "hosty")), "I am hosty");
 }
 
 /// T28: members of a StatefulSet have names below its Service, before they are ready as well.
