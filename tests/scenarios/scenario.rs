@@ -271,7 +271,7 @@ impl Scenario {
         let containers = self.containers.iter().map(|run| self.run(old, run, present)).collect();
         let given = self.containers.iter().map(|run| {
             let given = old.container(&ContainerName::new(&run.name)).unwrap().resources.clone();
-            (ContainerId::new(format!("{}-{}", run.name, run.attempt)), given)
+            (ContainerId::new(format!("{}-{}", run.name, run.attempt)), Box::new(given))
         });
         ObservedPod { uid: PodUid::new("uid"), sandbox, given: given.collect(), plugged: BTreeMap::new(), containers }
     }
