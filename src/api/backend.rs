@@ -71,3 +71,10 @@ pub struct Backend {
     /// The clock for ages.
     pub now: fn() -> Timestamp,
 }
+
+impl Backend {
+    /// Reports whether clients may write to a source.
+    pub(super) fn is_writable(&self) -> bool {
+        self.writable.borrow().is_some()
+    }
+}

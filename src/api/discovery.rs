@@ -4,7 +4,7 @@ use super::kinds::CONTROLLER_REVISIONS;
 use super::resource::WorkloadResource;
 use super::respond::{self, Answer};
 use super::route::{METRICS_GROUP, OWN_GROUP, OWN_VERSION, WorkloadGroup};
-use super::{leases, networking};
+use super::{leases, networking, storage};
 use hyper::{HeaderMap, header};
 use podstead_expand::CONTROLLER_REVISION;
 use serde_json::{Value, json};
@@ -15,6 +15,43 @@ fn resource(name: &str, singular: &str, kind: &str, namespaced: bool, verbs: &[&
     json!({
         "name": name, "singularName": singular, "kind": kind, "namespaced": namespaced, "verbs": verbs, "shortNames": short,
     })
+}
+
+/// Verbs of objects that clients may write to the writable source.
+const WRITE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+
+/// Resources of which a writable source may have objects.
+const WRITTEN: &[&str] = &[
+    "pods",
+    "services",
+    "configmaps",
+    "secrets",
+    "persistentvolumeclaims",
+    "namespaces",
+    networking::PLURAL,
+    "replicationcontrollers",
+    "deployments",
+    "replicasets",
+    "statefulsets",
+    "daemonsets",
+    "jobs",
+    "cronjobs",
+];
+
+/// A list of resources with the verbs that they have: those of the writable source, if there is one. Without one, `delete` of a pod restarts it.
+fn with_verbs(mut list: Value, is_writable: bool) -> Value {
+    for entry in list["resources"].as_array_mut().into_iter().flatten() {
+        let name = entry["name"].as_str().unwrap_or_default();
+        let scaled = name.strip_suffix("/scale");
+        let verbs = match (scaled, is_writable) {
+            (None, true) if WRITTEN.contains(&name) => json!(WRITE),
+            (Some(plural), true) if WRITTEN.contains(&plural) => json!(["get", "patch", "update"]),
+            (None, false) if name == "pods" => json!(["delete", "get", "list", "watch"]),
+            (_, _) => continue,
+        };
+        entry["verbs"] = verbs;
+    }
+    list
 }
 
 /// In the category `all`: `kubectl get all` lists it.
@@ -48,9 +85,10 @@ pub(super) fn core_versions() -> Value {
 }
 
 /// `/api/v1`.
-pub(super) fn core_resources() -> Value {
+pub(super) fn core_resources(is_writable: bool) -> Value {
     let mut resources = vec![
         in_all(resource("pods", "pod", "Pod", true, READ, &["po"])),
+        resource("pods/status", "", "Pod", true, &["get"], &[]),
         resource("pods/log", "", "Pod", true, &["get"], &[]),
         resource("pods/exec", "", "PodExecOptions", true, &["create", "get"], &[]),
         resource("pods/attach", "", "PodAttachOptions", true, &["create", "get"], &[]),
@@ -67,7 +105,7 @@ pub(super) fn core_resources() -> Value {
         resource("persistentvolumes", "persistentvolume", "PersistentVolume", false, READ, &["pv"]),
     ];
     resources.extend(workloads(""));
-    json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": resources})
+    with_verbs(json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": resources}), is_writable)
 }
 
 /// Evictions are refused; without them `kubectl drain` deletes pods.
@@ -95,6 +133,7 @@ pub(super) fn groups() -> Value {
     groups.push(group_versions(leases::GROUP, "v1"));
     groups.push(group_versions(SLICE_GROUP, "v1"));
     groups.push(group_versions(networking::GROUP, "v1"));
+    groups.push(group_versions(storage::GROUP, "v1"));
     groups.push(group_versions(METRICS_GROUP, METRICS_VERSION));
     groups.push(group_versions(OWN_GROUP, OWN_VERSION));
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
@@ -131,14 +170,26 @@ pub(super) fn networking_group() -> Value {
 }
 
 /// `/apis/networking.k8s.io/v1`.
-pub(super) fn networking_resources() -> Value {
+pub(super) fn networking_resources(is_writable: bool) -> Value {
     let resources = [
         resource(networking::PLURAL, "networkpolicy", networking::KIND, true, READ, &["netpol"]),
         resource(networking::INGRESSES, "ingress", "Ingress", true, READ, &["ing"]),
     ];
-    json!({
+    let list = json!({
         "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": networking::API_VERSION, "resources": resources,
-    })
+    });
+    with_verbs(list, is_writable)
+}
+
+/// `/apis/storage.k8s.io`.
+pub(super) fn storage_group() -> Value {
+    group(storage::GROUP, "v1")
+}
+
+/// `/apis/storage.k8s.io/v1`.
+pub(super) fn storage_resources() -> Value {
+    let classes = resource(storage::PLURAL, "storageclass", storage::KIND, false, READ, &["sc"]);
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": storage::API_VERSION, "resources": [classes]})
 }
 
 const METRICS_VERSION: &str = "v1beta1";
@@ -167,9 +218,11 @@ pub(super) fn workload_group(name: WorkloadGroup) -> Value {
 }
 
 /// `/apis/apps/v1`, `/apis/batch/v1`.
-pub(super) fn workload_resources(group: WorkloadGroup) -> Value {
+pub(super) fn workload_resources(group: WorkloadGroup, is_writable: bool) -> Value {
     let group = group.as_str();
-    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": format!("{group}/v1"), "resources": workloads(group)})
+    let group_version = format!("{group}/v1");
+    let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": workloads(group)});
+    with_verbs(list, is_writable)
 }
 
 /// `/apis/podstead.dev/v1alpha1`.
@@ -198,21 +251,22 @@ fn aggregated_version(headers: &HeaderMap) -> Option<&'static str> {
 }
 
 /// `/api`.
-pub(super) fn core(headers: &HeaderMap) -> Answer {
+pub(super) fn core(headers: &HeaderMap, is_writable: bool) -> Answer {
     match aggregated_version(headers) {
-        Some(version) => aggregated(version, &[("", "v1", core_resources())]),
+        Some(version) => aggregated(version, &[("", "v1", core_resources(is_writable))]),
         None => respond::json(&core_versions()),
     }
 }
 
 /// `/apis`.
-pub(super) fn all_groups(headers: &HeaderMap) -> Answer {
+pub(super) fn all_groups(headers: &HeaderMap, is_writable: bool) -> Answer {
     let Some(version) = aggregated_version(headers) else { return respond::json(&groups()) };
     let mut groups: Vec<(&str, &str, Value)> =
-        WorkloadGroup::ALL.into_iter().map(|group| (group.as_str(), "v1", workload_resources(group))).collect();
+        WorkloadGroup::ALL.into_iter().map(|group| (group.as_str(), "v1", workload_resources(group, is_writable))).collect();
     groups.push((leases::GROUP, "v1", lease_resources()));
     groups.push((SLICE_GROUP, "v1", slice_resources()));
-    groups.push((networking::GROUP, "v1", networking_resources()));
+    groups.push((networking::GROUP, "v1", networking_resources(is_writable)));
+    groups.push((storage::GROUP, "v1", storage_resources()));
     groups.push((METRICS_GROUP, METRICS_VERSION, metrics_resources()));
     groups.push((OWN_GROUP, OWN_VERSION, own_resources()));
     aggregated(version, &groups)

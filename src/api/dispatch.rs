@@ -34,7 +34,9 @@ pub(super) async fn answer(
             let allowed = match connection {
                 // Its own rules were checked.
                 Connection::Monitoring => Ok(()),
-                Connection::Socket | Connection::Tls => authorize(backend, caller, &attributes),
+                Connection::Socket | Connection::Tls => {
+                    access::refuse_impersonation(request.headers()).and_then(|()| authorize(backend, caller, &attributes))
+                }
             };
             let answered = match allowed {
                 Ok(()) => respond_to(backend, Asked { caller, connection, query }, route.clone(), request).await,
@@ -123,8 +125,8 @@ async fn respond_to(backend: &Backend, asked: Asked<'_>, route: Route, request: 
             reviews::review(backend, peer, review, version, &content_type, &body)
         }
         (Route::Credentials, &Method::POST) => credentials::credential(backend, peer, connection, request.into_body()).await,
-        (Route::CoreVersions, &Method::GET) => discovery::core(request.headers()),
-        (Route::Groups, &Method::GET) => discovery::all_groups(request.headers()),
+        (Route::CoreVersions, &Method::GET) => discovery::core(request.headers(), backend.is_writable()),
+        (Route::Groups, &Method::GET) => discovery::all_groups(request.headers(), backend.is_writable()),
         (Route::OpenApi2, &Method::GET) => openapi::second(request.headers()),
         (Route::Access, &Method::GET) => credentials::access(backend, peer),
         (Route::CronJobRun(path), &Method::POST) => workloads::run_now(backend, &path).await,

@@ -1,7 +1,7 @@
 //! Kinds and commands that paths name. **Pure**.
 
 use super::route::OWN_GROUP;
-use super::{leases, networking};
+use super::{leases, networking, storage};
 use podstead_manifest::schema::{Struct, table};
 use podstead_pod::objects::ObjectKind;
 use std::time::Duration;
@@ -40,10 +40,12 @@ pub(super) enum LookedUpKind {
     PersistentVolume,
     /// `networking.k8s.io/v1` Ingress, of which there is never one, for the same reason.
     Ingress,
+    /// `storage.k8s.io/v1` StorageClass, of which there is never one.
+    StorageClass,
 }
 
 impl LookedUpKind {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::ConfigMap,
         Self::Secret,
         Self::Claim,
@@ -58,6 +60,7 @@ impl LookedUpKind {
         Self::ControllerRevision,
         Self::PersistentVolume,
         Self::Ingress,
+        Self::StorageClass,
     ];
 
     /// The API group.
@@ -73,6 +76,7 @@ impl LookedUpKind {
             Self::Lease => leases::GROUP,
             Self::ControllerRevision => "apps",
             Self::NetworkPolicy | Self::Ingress => networking::GROUP,
+            Self::StorageClass => storage::GROUP,
             Self::Source | Self::Image | Self::Pull => OWN_GROUP,
         }
     }
@@ -84,6 +88,7 @@ impl LookedUpKind {
             Self::Lease => leases::QUALIFIED,
             Self::ControllerRevision => "controllerrevisions.apps",
             Self::Ingress => networking::INGRESSES_QUALIFIED,
+            Self::StorageClass => storage::QUALIFIED,
             Self::ConfigMap
             | Self::Secret
             | Self::Claim
@@ -114,6 +119,7 @@ impl LookedUpKind {
             Self::ControllerRevision => CONTROLLER_REVISIONS,
             Self::PersistentVolume => "persistentvolumes",
             Self::Ingress => networking::INGRESSES,
+            Self::StorageClass => storage::PLURAL,
         }
     }
 
@@ -125,14 +131,15 @@ impl LookedUpKind {
             Self::Claim => Some(ObjectKind::PersistentVolumeClaim),
             Self::NetworkPolicy => Some(networking::OBJECT_KIND),
             Self::Endpoints | Self::Source | Self::Image | Self::Pull | Self::Namespace | Self::Node | Self::Lease => None,
-            Self::PersistentVolume | Self::Ingress | Self::ControllerRevision => None,
+            Self::PersistentVolume | Self::StorageClass | Self::Ingress | Self::ControllerRevision => None,
         }
     }
 
     /// The time after which a watch looks again; `None` where changes are announced.
     pub(super) const fn interval(self) -> Option<Duration> {
         match self {
-            Self::ConfigMap | Self::Secret | Self::NetworkPolicy | Self::PersistentVolume | Self::Ingress => None,
+            Self::ConfigMap | Self::Secret | Self::NetworkPolicy => None,
+            Self::PersistentVolume | Self::Ingress | Self::StorageClass => None,
             // Their data on disk, and pods that use them.
             Self::Claim | Self::Image | Self::Namespace | Self::ControllerRevision => Some(Duration::from_secs(2)),
             Self::Endpoints | Self::Source | Self::Pull => Some(Duration::from_secs(1)),

@@ -57,6 +57,7 @@ pub mod show;
 mod socket;
 mod spdy;
 mod spdy_headers;
+mod storage;
 mod sync;
 mod table;
 mod templates;

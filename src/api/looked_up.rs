@@ -11,7 +11,7 @@ use super::route::{OWN_API_VERSION, PodPath};
 use super::table::Column;
 use super::{
     Backend, claims, controller_revisions, endpoints, images, leases, namespaces, network_policies, networking, nodes, objects,
-    own, pulls,
+    own, pulls, storage,
 };
 use jiff::Timestamp;
 use podstead_expand::CONTROLLER_REVISION;
@@ -78,7 +78,7 @@ impl LookedUp {
             LookedUpKind::Namespace => namespaces::shown(&self.backend, objects),
             LookedUpKind::Lease => vec![leases::shown(&self.backend.node, self.backend.started_at, (self.backend.now)())],
             LookedUpKind::ControllerRevision => controller_revisions::shown(&self.backend.published),
-            LookedUpKind::PersistentVolume | LookedUpKind::Ingress => Vec::new(),
+            LookedUpKind::PersistentVolume | LookedUpKind::Ingress | LookedUpKind::StorageClass => Vec::new(),
             LookedUpKind::Node => {
                 let key = PodKey { namespace: String::new(), name: self.backend.node.to_string() };
                 let before = self.journal().get(&key).map(|node| node.object()).unwrap_or_default();
@@ -101,6 +101,7 @@ impl ObjectCollection for LookedUp {
             LookedUpKind::Lease => leases::API_VERSION,
             LookedUpKind::ControllerRevision => "apps/v1",
             LookedUpKind::NetworkPolicy | LookedUpKind::Ingress => networking::API_VERSION,
+            LookedUpKind::StorageClass => storage::API_VERSION,
             LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull => OWN_API_VERSION,
         }
     }
@@ -121,6 +122,7 @@ impl ObjectCollection for LookedUp {
             LookedUpKind::ControllerRevision => CONTROLLER_REVISION,
             LookedUpKind::PersistentVolume => "PersistentVolume",
             LookedUpKind::Ingress => "Ingress",
+            LookedUpKind::StorageClass => storage::KIND,
         }
     }
 
@@ -139,7 +141,8 @@ impl ObjectCollection for LookedUp {
             | LookedUpKind::Image
             | LookedUpKind::Pull
             | LookedUpKind::Node
-            | LookedUpKind::PersistentVolume => &["metadata.name"],
+            | LookedUpKind::PersistentVolume
+            | LookedUpKind::StorageClass => &["metadata.name"],
         }
     }
 
@@ -157,7 +160,7 @@ impl ObjectCollection for LookedUp {
             LookedUpKind::Node => nodes::COLUMNS,
             LookedUpKind::Lease => leases::COLUMNS,
             LookedUpKind::ControllerRevision => controller_revisions::COLUMNS,
-            LookedUpKind::PersistentVolume | LookedUpKind::Ingress => NEVER_ONE,
+            LookedUpKind::PersistentVolume | LookedUpKind::Ingress | LookedUpKind::StorageClass => NEVER_ONE,
         }
     }
 
@@ -179,7 +182,7 @@ impl ObjectCollection for LookedUp {
             LookedUpKind::Node => nodes::cells(&object, now),
             LookedUpKind::Lease => leases::cells(&object, now),
             LookedUpKind::ControllerRevision => controller_revisions::cells(&object, now),
-            LookedUpKind::PersistentVolume | LookedUpKind::Ingress => Vec::new(),
+            LookedUpKind::PersistentVolume | LookedUpKind::Ingress | LookedUpKind::StorageClass => Vec::new(),
         }
     }
 
@@ -198,7 +201,8 @@ impl ObjectCollection for LookedUp {
             | LookedUpKind::Lease
             | LookedUpKind::ControllerRevision
             | LookedUpKind::PersistentVolume
-            | LookedUpKind::Ingress => vec![self.cells(object, now)],
+            | LookedUpKind::Ingress
+            | LookedUpKind::StorageClass => vec![self.cells(object, now)],
         }
     }
 

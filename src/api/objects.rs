@@ -65,7 +65,8 @@ fn shown(name: &ObjectName, held: &Held) -> Value {
         Object::PersistentVolumeClaim(claim) => json!(claim),
         Object::Network(object) => json!(object.to_json().unwrap_or_default()),
         Object::Secret(secret) => {
-            let keys = held.object.files().into_iter().map(|(key, value)| format!("{key} ({} bytes)", value.len()));
+            let size = |bytes: usize| if bytes == 1 { "1 byte".to_owned() } else { format!("{bytes} bytes") };
+            let keys = held.object.files().into_iter().map(|(key, value)| format!("{key} ({})", size(value.len())));
             let keys = keys.collect::<Vec<_>>().join(", ");
             let Secret { metadata, immutable, type_: _, data: _, string_data: _ } = &**secret;
             let mut metadata = metadata.clone();

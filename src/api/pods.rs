@@ -4,6 +4,7 @@ use super::Backend;
 use super::access::Attributes;
 use super::collection::Collection;
 use super::failure::ApiFailure;
+use super::own::short_revision;
 use super::published::{PodKey, Published, PublishedPod};
 use super::route::PodPath;
 use super::show::{PodRow, age_since};
@@ -55,11 +56,25 @@ impl Pods {
     /// Error for changes of a pod: names the place of its manifest.
     pub(super) fn refuse_change(&self, path: &PodPath) -> ApiFailure {
         match self.find(path) {
+            Ok(pod) if pod.desired.pod.metadata.deletion_timestamp.is_some() => {
+                let again = format!("kubectl wait --for=delete pod/{}", path.name);
+                ApiFailure::conflict(format!("pod {:?} is ending: try again when it has ended ({again})", path.name))
+                    .about("pods", &path.name)
+            }
             Ok(pod) => {
                 let desired = &pod.desired;
+                let owners = desired.pod.metadata.owner_references.as_deref().unwrap_or_default();
+                let owner = owners.iter().find(|owner| owner.controller == Some(true));
+                let (belongs, what) = match owner {
+                    Some(owner) => {
+                        (format!(" belongs to {} {:?} and", owner.kind.to_lowercase(), owner.name), "change spec.template of")
+                    }
+                    None => (String::new(), "change or remove"),
+                };
+                let revision = short_revision(&desired.revision.0);
                 ApiFailure::method_not_allowed(format!(
-                    "pod {:?} is managed by source {} (revision {}, {}): change or remove its manifest there",
-                    path.name, desired.source, desired.revision, desired.origin
+                    "pod {:?}{belongs} is managed by source {} (revision {revision}, {}): {what} its manifest there",
+                    path.name, desired.source, desired.origin
                 ))
                 .about("pods", &path.name)
             }

@@ -82,19 +82,19 @@ pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Qu
             images::list(backend, images.journal().version()).await
         }
         // Orders, and what is answered where the headers are.
-        route => document(&route).unwrap_or_else(|| Err(unserved::not_allowed(&Method::GET, path))),
+        route => document(&route, backend.is_writable()).unwrap_or_else(|| Err(unserved::not_allowed(&Method::GET, path))),
     }
 }
 
-/// Answers a GET of a document about the API; `None` for all else.
-pub(super) fn document(route: &Route) -> Option<Answer> {
+/// Answers a GET of a document about the API; `None` for all else. `is_writable`: a source is.
+pub(super) fn document(route: &Route, is_writable: bool) -> Option<Answer> {
     Some(match route {
         Route::Version => respond::json(&discovery::version()),
-        Route::CoreResources => respond::json(&discovery::core_resources()),
+        Route::CoreResources => respond::json(&discovery::core_resources(is_writable)),
         Route::OwnGroup => respond::json(&discovery::own_group()),
         Route::OwnResources => respond::json(&discovery::own_resources()),
         Route::WorkloadGroup(group) => respond::json(&discovery::workload_group(*group)),
-        Route::WorkloadResources(group) => respond::json(&discovery::workload_resources(*group)),
+        Route::WorkloadResources(group) => respond::json(&discovery::workload_resources(*group, is_writable)),
         Route::MetricsGroup => respond::json(&discovery::metrics_group()),
         Route::MetricsResources => respond::json(&discovery::metrics_resources()),
         Route::DiscoveryGroup => respond::json(&discovery::slice_group()),
@@ -102,7 +102,9 @@ pub(super) fn document(route: &Route) -> Option<Answer> {
         Route::LeaseGroup => respond::json(&discovery::lease_group()),
         Route::LeaseResources => respond::json(&discovery::lease_resources()),
         Route::NetworkingGroup => respond::json(&discovery::networking_group()),
-        Route::NetworkingResources => respond::json(&discovery::networking_resources()),
+        Route::NetworkingResources => respond::json(&discovery::networking_resources(is_writable)),
+        Route::StorageGroup => respond::json(&discovery::storage_group()),
+        Route::StorageResources => respond::json(&discovery::storage_resources()),
         Route::OpenApi3 => openapi::index(),
         Route::OpenApi3Document(path) => openapi::third(path),
         _ => return None,

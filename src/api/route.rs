@@ -2,7 +2,7 @@
 
 use super::kinds::{CONTROLLER_REVISIONS, LookedUpKind, Page, PodOrder, Review, ServedKind};
 use super::resource::WorkloadResource;
-use super::{leases, networking};
+use super::{leases, networking, storage};
 use podstead_workload::object::WorkloadKind;
 
 /// Resource that a path refers to.
@@ -94,13 +94,17 @@ pub(super) enum Route {
     NetworkingGroup,
     /// `/apis/networking.k8s.io/v1`: its resources.
     NetworkingResources,
+    /// `/apis/storage.k8s.io`.
+    StorageGroup,
+    /// `/apis/storage.k8s.io/v1`: its resources.
+    StorageResources,
     /// `/apis/discovery.k8s.io`.
     DiscoveryGroup,
     /// `/apis/discovery.k8s.io/v1`: its resources.
     DiscoveryResources,
     /// Events, of one namespace or of all.
     Events(Option<String>),
-    /// Objects of a kind that is looked up and in namespaces, or PersistentVolumes; of one namespace or of all.
+    /// Objects of a kind that is looked up and in namespaces, or PersistentVolumes or StorageClasses; of one namespace or of all.
     Objects(LookedUpKind, Option<String>),
     /// One of them.
     Object(LookedUpKind, PodPath),
@@ -256,6 +260,12 @@ impl Route {
             ["apis", networking::GROUP, "v1", rest @ ..] => {
                 Self::objects(&[LookedUpKind::NetworkPolicy, LookedUpKind::Ingress], rest)
             }
+            ["apis", storage::GROUP] => Some(Self::StorageGroup),
+            ["apis", storage::GROUP, "v1"] => Some(Self::StorageResources),
+            ["apis", storage::GROUP, "v1", storage::PLURAL] => Some(Self::Objects(LookedUpKind::StorageClass, None)),
+            ["apis", storage::GROUP, "v1", storage::PLURAL, name] => {
+                Some(Self::Object(LookedUpKind::StorageClass, PodPath { namespace: String::new(), name: (*name).to_owned() }))
+            }
             ["apis", group @ ("authorization.k8s.io" | "authentication.k8s.io"), version, plural] => {
                 let version = ["v1", "v1beta1"].into_iter().find(|known| known == version)?;
                 Review::named(group, plural).map(|review| Self::Review(review, version))
@@ -340,7 +350,7 @@ impl Route {
             ["namespaces", namespace, "pods", name, ref rest @ ..] => {
                 let pod = PodPath { namespace: namespace.to_owned(), name: name.to_owned() };
                 match *rest {
-                    [] => Some(Self::Pod(pod)),
+                    [] | ["status"] => Some(Self::Pod(pod)),
                     ["log"] => Some(Self::PodLog(pod)),
                     ["exec"] => Some(Self::PodExec(pod)),
                     ["attach"] => Some(Self::PodAttach(pod)),
@@ -479,6 +489,10 @@ mod tests {
             ("/apis/apps/v1/controllerrevisions", Some(Route::Objects(LookedUpKind::ControllerRevision, None))),
             ("/apis/coordination.k8s.io/v1", Some(Route::LeaseResources)),
             ("/apis/coordination.k8s.io/v1/namespaces/default/leases/web-edge", Some(Route::Object(LookedUpKind::Lease, web()))),
+            ("/api/v1/namespaces/default/pods/web-edge/status", Some(Route::Pod(web()))),
+            ("/apis/storage.k8s.io/v1", Some(Route::StorageResources)),
+            ("/apis/storage.k8s.io/v1/storageclasses", Some(Route::Objects(LookedUpKind::StorageClass, None))),
+            ("/apis/storage.k8s.io/v1/volumeattachments", None),
             ("/api/v1/persistentvolumes", Some(Route::Objects(LookedUpKind::PersistentVolume, None))),
             ("/apis/podstead.dev/v1alpha1/images/sha256:ab", Some(Route::Image("sha256:ab".into()))),
             ("/apis/podstead.dev/v1alpha1/images/pin", Some(Route::ImagePin)),

@@ -2,10 +2,10 @@
 //!
 //! A connection is greeted first: a few at one time, which have seconds for handshake and first request. With a valid token it is one of the established
 //! ones, so that clients without a token cannot keep those with one away. Where more are waiting, the oldest guest has to go before its time is up:
-//! a crowd that only holds connections delays others for a moment, not for minutes.
+//! a crowd that only holds connections delays others for a moment, not for minutes. Of the established ones each user has a share.
 
 use super::Backend;
-use super::access::{Caller, check_origin};
+use super::access::{Caller, Share, Shares, check_origin};
 use super::dispatch::answer;
 use super::failure::ApiFailure;
 use super::request::{Connection, Counted};
@@ -33,7 +33,9 @@ const MAX_GREETINGS: usize = 16;
 /// Time that a guest has in any case; handshake and request of a client on this host take milliseconds.
 const WELCOME: Duration = Duration::from_millis(100);
 /// Connections with a valid token. Each watch, log or exec holds one.
-const MAX_CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 72;
+/// Those of them that are kept for root.
+const FOR_ROOT: usize = 8;
 /// Longest time for a handshake, and for the head of a request; also how long an idle connection is kept.
 const GREETING: Duration = Duration::from_secs(5);
 /// Largest head of a request; an exec with a long command is the biggest.
@@ -51,7 +53,7 @@ pub async fn serve_tls(port: u16, backend: Backend) -> Infallible {
         acceptor,
         greetings: Arc::new(Semaphore::new(MAX_GREETINGS)),
         guests: Mutex::default(),
-        connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+        connections: Shares::new(MAX_CONNECTIONS, FOR_ROOT),
         number: port,
     });
     let v6 = Arc::clone(&port).serve(IpAddr::V6(Ipv6Addr::LOCALHOST));
@@ -69,7 +71,7 @@ struct Port {
     greetings: Arc<Semaphore>,
     /// Connections that were let in as greetings, the oldest first. Some are over or established by now.
     guests: Mutex<VecDeque<Guest>>,
-    connections: Arc<Semaphore>,
+    connections: Shares,
     number: u16,
 }
 
@@ -85,7 +87,7 @@ enum Seat {
     /// No valid token was seen.
     Greeting(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit),
     /// A valid token was seen.
-    Established(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit),
+    Established(#[expect(dead_code, reason = "held, not read")] Share),
     /// No valid token was seen in time; the connection ends.
     Dismissed,
 }
@@ -197,9 +199,8 @@ impl Port {
         let mut seat = seat.lock().unwrap_or_else(PoisonError::into_inner);
         match *seat {
             Seat::Greeting(_) => {
-                let permit = Arc::clone(&self.connections).try_acquire_owned();
-                let too_many = |_| ApiFailure::too_many(format!("too many connections: the limit is {MAX_CONNECTIONS}"));
-                *seat = Seat::Established(permit.map_err(too_many)?);
+                let share = self.connections.take(caller.uid);
+                *seat = Seat::Established(share.map_err(|none| self.backend.access.no_share(&caller, none))?);
             }
             Seat::Established(_) => {}
             Seat::Dismissed => return Err(ApiFailure::too_many("too many connections without a token".to_owned())),

@@ -20,6 +20,12 @@ fn instead(segments: &[&str]) -> Option<&'static str> {
             "this host does not add containers to a pod that runs: use kubectl exec, or kubectl debug --copy-to=NAME where a source is writable"
         }
         ["api", "v1", "namespaces", _, "pods", _, "resize"] => "change spec.containers[*].resources of the pod's manifest",
+        ["api", "v1", "namespaces", _, "pods" | "services", _, "proxy", ..] => {
+            "this API passes no HTTP on to pods: use kubectl port-forward"
+        }
+        ["api", "v1", "nodes", _, "proxy", ..] => {
+            "what a kubelet serves is at the root of this API: /pods, /stats/summary, /metrics, /metrics/resource, /metrics/cadvisor"
+        }
         ["api", "v1", "namespaces", _, "serviceaccounts", ..] => {
             "this host has no service accounts: podstead kubeconfig is how clients are let in"
         }
@@ -55,6 +61,9 @@ pub(super) fn not_allowed(method: &Method, path: &str) -> ApiFailure {
             "pod {name:?} cannot be evicted: no other host could run it; kubectl delete replaces it, podstead stop stops it"
         ))
         .about("pods", name),
+        ["api" | "apis", .., "namespaces", _, plural] if *method == Method::DELETE => ApiFailure::method_not_allowed(format!(
+            "{plural} cannot be deleted all at once: list them, and delete each by its name, as kubectl delete does"
+        )),
         segments => ApiFailure::method_not_allowed(
             instead(segments).map_or_else(|| format!("method {method} is not allowed on {path}"), str::to_owned),
         ),
@@ -69,6 +78,8 @@ mod tests {
     fn failures_say_what_to_do() {
         for (path, expected) in [
             ("/api/v1/namespaces/a/pods/b/ephemeralcontainers", "kubectl exec"),
+            ("/api/v1/namespaces/a/services/http:web:80/proxy/index.html", "kubectl port-forward"),
+            ("/api/v1/nodes/edge/proxy/stats/summary", "at the root of this API: /pods, /stats/summary"),
             ("/api/v1/namespaces/a/serviceaccounts/default/token", "podstead kubeconfig"),
             ("/apis/autoscaling/v2/namespaces/a/horizontalpodautoscalers", "kubectl scale"),
             ("/apis/rbac.authorization.k8s.io/v1/roles", "api.roles"),
@@ -76,7 +87,7 @@ mod tests {
             ("/apis/policy/v1/namespaces/a/poddisruptionbudgets", "nothing evicts"),
             ("/api/v1/namespaces/a/resourcequotas", "resources.limits"),
             ("/api/v1/persistentvolumes", "podstead get pvc"),
-            ("/apis/storage.k8s.io/v1/storageclasses", "podstead get pvc"),
+            ("/apis/storage.k8s.io/v1/csidrivers", "podstead get pvc"),
             ("/apis/scheduling.k8s.io/v1/priorityclasses", "system-node-critical"),
             ("/apis/certificates.k8s.io/v1/certificatesigningrequests", "podstead kubeconfig"),
         ] {
@@ -89,6 +100,8 @@ mod tests {
         assert!(not_allowed(&Method::PATCH, "/api/v1/nodes/edge").message.contains("cordoned"));
         let ingress = not_allowed(&Method::POST, "/apis/networking.k8s.io/v1/namespaces/a/ingresses");
         assert!(ingress.code == 405 && ingress.message.contains("NodePort"), "{ingress:?}");
+        let all = not_allowed(&Method::DELETE, "/apis/apps/v1/namespaces/a/deployments");
+        assert!(all.code == 405 && all.message.starts_with("deployments cannot be deleted all at once"), "{all:?}");
         assert_eq!(not_allowed(&Method::PUT, "/healthz").message, "method PUT is not allowed on /healthz");
     }
 }

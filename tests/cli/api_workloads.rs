@@ -32,8 +32,16 @@ fn groups_of_workloads_are_discovered() {
     let host = Host::start();
     let groups = host.get("/apis");
     let names: Vec<&str> = groups["groups"].as_array().unwrap().iter().map(|group| group["name"].as_str().unwrap()).collect();
-    let expected =
-        ["apps", "batch", "coordination.k8s.io", "discovery.k8s.io", "networking.k8s.io", "metrics.k8s.io", "podstead.dev"];
+    let expected = [
+        "apps",
+        "batch",
+        "coordination.k8s.io",
+        "discovery.k8s.io",
+        "networking.k8s.io",
+        "storage.k8s.io",
+        "metrics.k8s.io",
+        "podstead.dev",
+    ];
     assert_eq!(names, expected);
     assert_eq!(host.get("/apis/apps")["preferredVersion"]["groupVersion"], "apps/v1");
     let apps = host.get("/apis/apps/v1");

@@ -191,3 +191,50 @@ fn crowd_without_tokens_keeps_nobody_away() {
     assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
     drop(crowd);
 }
+
+#[test]
+fn one_user_cannot_take_all_connections() {
+    let nobody = WrittenRole { role: Role::View, groups: Vec::new(), users: vec![Account::Id(65_534)], namespaces: Vec::new() };
+    let door = Door::open(vec![nobody]);
+    std::fs::set_permissions(door.host.root.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let mut credential = door.host.command(&["credential"]);
+    let credential = credential.uid(65_534).gid(65_534).output().unwrap();
+    let credential: Value = serde_json::from_slice(&credential.stdout).unwrap();
+    let host = format!("Host: 127.0.0.1:{}", door.port);
+    let of_nobody = format!("Authorization: Bearer {}", credential["status"]["token"].as_str().unwrap());
+    // They ask, and read no more than that they are answered.
+    let watch = || {
+        let mut stream = door.connect();
+        write!(stream, "GET /api/v1/pods?watch=true HTTP/1.1\r\n{host}\r\n{of_nobody}\r\n\r\n").unwrap();
+        let mut code = [0; 15];
+        stream.read_exact(&mut code).unwrap();
+        (text(&code).contains(" 200 ").then_some(()), stream)
+    };
+    let held: Vec<_> = std::iter::repeat_with(watch).take_while(|(answered, _)| answered.is_some()).take(100).collect();
+    assert_eq!(held.len(), 32, "half of what is not kept for root");
+    let (code, refusal) = door.ask("GET /api/v1/pods", &[&host, &of_nobody]);
+    assert!(code == 429 && refusal.contains("has 32 connections, and the others are kept for other users"), "{code} {refusal}");
+    let of_root = format!("Authorization: Bearer {}", door.token(&[]));
+    assert_eq!(door.ask("GET /version", &[&host, &of_root]).0, 200);
+    drop(held);
+    eventually("room again", || (door.ask("GET /version", &[&host, &of_nobody]).0 == 200).then_some(()));
+}
+
+#[test]
+fn one_user_cannot_take_whole_socket() {
+    let nobody = WrittenRole { role: Role::View, groups: Vec::new(), users: vec![Account::Id(65_534)], namespaces: Vec::new() };
+    let host = Host::start_with(&ApiConfig { tls_port: None, roles: vec![nobody] });
+    std::fs::set_permissions(host.root.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    // A process of that user that opens connections, says nothing, and tells when it has them all.
+    let script = "import socket,sys\nheld=[]\nfor _ in range(300):\n s=socket.socket(socket.AF_UNIX)\n s.connect(sys.argv[1])\n held.append(s)\nprint('held',flush=True)\nsys.stdin.read()";
+    let mut crowd = std::process::Command::new("python3");
+    crowd.args(["-c", script]).arg(host.socket()).uid(65_534).gid(65_534);
+    crowd.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let Ok(mut crowd) = crowd.spawn() else { return };
+    crowd.stdout.take().unwrap().read_exact(&mut [0; 5]).unwrap();
+    let start = Instant::now();
+    host.run(&["get", "pods"]);
+    assert!(start.elapsed() < Duration::from_secs(20), "root waits for nobody: {:?}", start.elapsed());
+    drop(crowd.stdin.take());
+    crowd.wait().unwrap();
+}

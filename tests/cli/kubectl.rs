@@ -169,6 +169,21 @@ fn kubectl_lists_workloads_as_podstead_does() {
 }
 
 #[test]
+fn kubectl_lists_storage_and_acts_for_nobody_else() {
+    let host = Host::start();
+    host.publish_running("default", "web");
+    for kubectl in Kubectl::all(&host) {
+        let listed = kubectl.output(&["get", "pv,pvc,sc"]);
+        assert!(listed.status.success() && text(&listed.stderr).contains("No resources found"), "{listed:?}");
+        let refused = text(&kubectl.output(&["get", "pods", "--as=anna"]).stderr);
+        assert!(refused.contains("users \"anna\" is forbidden: at this host nobody acts as another user (--as)"), "{refused}");
+        let proxied = text(&kubectl.output(&["get", "--raw", "/api/v1/namespaces/default/pods/web-edge/proxy/"]).stderr);
+        assert!(proxied.contains("use kubectl port-forward"), "{proxied}");
+        assert_eq!(kubectl.run(&["api-resources", "--verbs=delete", "-o", "name"]), "pods\n");
+    }
+}
+
+#[test]
 fn kubectl_watches_and_waits() {
     let host = Host::start();
     host.publish_running("default", "web");

@@ -151,11 +151,10 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         | Route::NetworkingResources
         | Route::MetricsGroup
         | Route::MetricsResources
-        | Route::OpenApi2
-        | Route::OpenApi3
-        | Route::OpenApi3Document(_)
         | Route::CoreResources
         | Route::OwnResources => ("", "", "", Place::All),
+        Route::StorageGroup | Route::StorageResources => ("", "", "", Place::All),
+        Route::OpenApi2 | Route::OpenApi3 | Route::OpenApi3Document(_) => ("", "", "", Place::All),
         Route::Metrics(_) => ("", "nodes", "metrics", Place::All), // As a kubelet: the pages show all pods.
         Route::PodMetrics(namespace) => (METRICS_GROUP, "pods", "", of(namespace.as_ref())),
         Route::PodMetric(path) => (METRICS_GROUP, "pods", "", Place::Named(path)),

@@ -45,6 +45,16 @@ pub(crate) fn check_origin(method: &Method, headers: &HeaderMap, node: &str) -> 
     Ok(())
 }
 
+/// Refuses a request to act as another user (`--as`): what it answered would not be what that user may do.
+pub(crate) fn refuse_impersonation(headers: &HeaderMap) -> Result<(), ApiFailure> {
+    let Some((name, value)) = headers.iter().find(|(name, _)| name.as_str().starts_with("impersonate-")) else { return Ok(()) };
+    let asked = value.to_str().unwrap_or("\u{fffd}");
+    let resource = if name == "impersonate-group" { "groups" } else { "users" };
+    Err(ApiFailure::forbidden(format!(
+        "{resource} {asked:?} is forbidden: at this host nobody acts as another user (--as): podstead kubeconfig --role=ROLE gives kubectl less"
+    )))
+}
+
 /// An address, or a name that no other site can have.
 fn is_own_name(host: &str, node: &str) -> bool {
     if let Some(rest) = host.strip_prefix('[') {
@@ -101,6 +111,25 @@ mod tests {
         for origin in ["https://evil.example", "null", "https://127.0.0.1", "https://127.0.0.1:80", ""] {
             assert_eq!(with(origin), 403, "{origin}");
         }
+    }
+
+    #[test]
+    fn nobody_acts_as_another_user() {
+        let with = |name: &'static str| {
+            let mut map = HeaderMap::new();
+            map.insert(name, "anna".parse().unwrap());
+            refuse_impersonation(&map).map_err(|failure| (failure.code, failure.message))
+        };
+        for (name, resource) in [
+            ("impersonate-user", "users"),
+            ("impersonate-uid", "users"),
+            ("impersonate-extra-scopes", "users"),
+            ("impersonate-group", "groups"),
+        ] {
+            let (code, message) = with(name).unwrap_err();
+            assert!(code == 403 && message.starts_with(&format!("{resource} \"anna\" is forbidden: ")), "{message}");
+        }
+        assert_eq!(with("user-agent"), Ok(()));
     }
 
     #[test]

@@ -9,12 +9,14 @@ mod browser;
 mod identity;
 mod rate;
 mod role;
+mod shares;
 mod token;
 
 pub(super) use attributes::{Attributes, Verb};
-pub(super) use browser::check_origin;
+pub(super) use browser::{check_origin, refuse_impersonation};
 pub use identity::{IdentityError, ServerIdentity};
 pub(super) use role::{Grants, Need};
+pub(super) use shares::{NoShare, Share, Shares};
 
 use super::failure::ApiFailure;
 use accounts::Accounts;
@@ -167,6 +169,20 @@ impl Access {
         } else {
             Err(ApiFailure::too_many(format!("user {} sends too many requests", self.user_name(caller.uid))))
         }
+    }
+}
+
+impl Access {
+    /// Error for a user that gets no further connection.
+    pub(super) fn no_share(&self, caller: &Caller, NoShare { held }: NoShare) -> ApiFailure {
+        ApiFailure::too_many(match held {
+            0 => "too many connections: those of other users leave none free".to_owned(),
+            held => format!(
+                "user {} has {held} connections, and the others are kept for other users: end some (each watch, log, exec and \
+                 port-forward holds one)",
+                self.user_name(caller.uid)
+            ),
+        })
     }
 }
 

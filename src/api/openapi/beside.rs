@@ -56,6 +56,10 @@ pub(super) static PERSISTENT_VOLUME: Struct =
 /// `networking.k8s.io/v1` Ingress, of which there is never one.
 pub(super) static INGRESS: Struct = Struct { name: "Ingress", fields: &[API_VERSION, KIND, METADATA, field("spec", Any)] };
 
+/// `storage.k8s.io/v1` StorageClass, of which there is never one.
+pub(super) static STORAGE_CLASS: Struct =
+    Struct { name: "StorageClass", fields: &[API_VERSION, KIND, METADATA, field("provisioner", Str)] };
+
 /// `apps/v1` ControllerRevision.
 pub(super) static CONTROLLER_REVISION: Struct =
     Struct { name: "ControllerRevision", fields: &[API_VERSION, field("data", Any), KIND, METADATA, field("revision", Int64)] };

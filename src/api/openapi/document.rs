@@ -4,6 +4,7 @@ use super::beside;
 use super::words::Words;
 use crate::leases;
 use crate::route::{OWN_GROUP, OWN_VERSION};
+use crate::storage;
 use podstead_manifest::schema::table as fields;
 use podstead_manifest::schema::{Field, Struct, Type};
 use podstead_pod::field_note;
@@ -71,6 +72,11 @@ pub(super) static DOCUMENTED_GROUPS: &[DocumentedGroup] = &[
             ("NetworkPolicy", "networkpolicies", &fields::NETWORK_POLICY, true),
             ("Ingress", "ingresses", &beside::INGRESS, true),
         ],
+    },
+    DocumentedGroup {
+        name: storage::GROUP,
+        version: "v1",
+        kinds: &[(storage::KIND, storage::PLURAL, &beside::STORAGE_CLASS, false)],
     },
     DocumentedGroup {
         name: "discovery.k8s.io",

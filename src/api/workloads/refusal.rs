@@ -3,6 +3,7 @@
 
 use super::Workloads;
 use crate::failure::ApiFailure;
+use crate::own::short_revision;
 use crate::published_workloads::PublishedWorkload;
 use crate::route::PodPath;
 use podstead_workload::object::WorkloadKind;
@@ -27,6 +28,7 @@ impl Workloads {
         match self.find(path) {
             Ok(workload) => {
                 let PublishedWorkload { source, revision, origin, .. } = &*workload;
+                let revision = short_revision(&revision.0);
                 let owner = owner(&workload.object()).map(|owner| format!(" belongs to {owner} and")).unwrap_or_default();
                 ApiFailure::method_not_allowed(format!(
                     "{} {:?}{owner} is managed by source {source} (revision {revision}, {origin}): {what_to_do}",

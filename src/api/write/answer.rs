@@ -5,6 +5,7 @@ use super::plan::{Outcome, Planned, cleaned};
 use super::target::{Part, Target};
 use crate::Backend;
 use crate::failure::ApiFailure;
+use crate::own::short_revision;
 use crate::published::{ORIGIN_ANNOTATION, REVISION_ANNOTATION, SOURCE_ANNOTATION};
 use crate::read::read;
 use crate::request::Query;
@@ -42,7 +43,9 @@ pub(super) fn place(shown: &Value) -> Option<String> {
     let annotation = |name: &str| shown["metadata"]["annotations"][name].as_str();
     let source = annotation(SOURCE_ANNOTATION)?;
     Some(match (annotation(REVISION_ANNOTATION), annotation(ORIGIN_ANNOTATION)) {
-        (Some(revision), Some(origin)) => format!("source {source} (revision {revision}, {origin})"),
+        (Some(revision), Some(origin)) => {
+            format!("source {source} (revision {}, {origin})", short_revision(revision))
+        }
         (_, _) => format!("source {source}"),
     })
 }

@@ -71,6 +71,7 @@ pub(super) async fn write(backend: &Backend, caller: &Caller, route: &Route, que
     };
     let options = Options::read(&method, query, &agent, &content_type, &body)?;
     let mut change = Change::read(&method, &content_type, &body, &target)?;
+    refuse_helm_secret(&target, &change)?;
 
     let _turn = writable.turn.lock().await;
     let files = Files::read(writable).await?;
@@ -165,6 +166,16 @@ async fn commit(
     }
 }
 
+/// Helm keeps its releases in Secrets by default, and could not read them back: no release could be upgraded or removed.
+fn refuse_helm_secret(target: &Target, change: &Change) -> Result<(), ApiFailure> {
+    let (Change::Create(body) | Change::Replace(body) | Change::Apply(body)) = change else { return Ok(()) };
+    if target.kind != "Secret" || body.value["type"] != "helm.sh/release.v1" {
+        return Ok(());
+    }
+    let message = "Helm cannot keep releases in Secrets here, since the API does not show their data: set HELM_DRIVER=configmap";
+    Err(ApiFailure::method_not_allowed(message))
+}
+
 /// A held source does not follow its files.
 fn refuse_held(backend: &Backend, writable: &Writable) -> Result<(), ApiFailure> {
     let held = backend.published.sources().into_iter().find(|status| status.id == writable.source).and_then(|status| status.hold);
@@ -181,6 +192,11 @@ fn refuse_held(backend: &Backend, writable: &Writable) -> Result<(), ApiFailure>
 
 /// Error for creating an object whose name another source has.
 fn exists_elsewhere(target: &Target, name: &str, shown: &Value) -> ApiFailure {
+    // The words of Kubernetes: clients try again.
+    if shown["metadata"]["deletionTimestamp"].is_string() {
+        let message = format!("object is being deleted: {} {name:?} already exists", target.plural);
+        return ApiFailure::already_exists(message).about(target.plural, name);
+    }
     let place = answer::place(shown).map(|place| format!(": {place} has it")).unwrap_or_default();
     ApiFailure::already_exists(format!("{} {name:?} already exists{place}", target.plural)).about(target.plural, name)
 }

@@ -129,7 +129,7 @@ const fn listed(kind: LookedUpKind) -> Option<(&'static str, &'static str)> {
         LookedUpKind::NetworkPolicy => Some((networking::KIND, networking::API_VERSION)),
         LookedUpKind::Endpoints | LookedUpKind::Claim | LookedUpKind::Source | LookedUpKind::Image | LookedUpKind::Pull => None,
         LookedUpKind::Namespace | LookedUpKind::Node | LookedUpKind::Lease | LookedUpKind::ControllerRevision => None,
-        LookedUpKind::PersistentVolume | LookedUpKind::Ingress => None,
+        LookedUpKind::PersistentVolume | LookedUpKind::Ingress | LookedUpKind::StorageClass => None,
     }
 }
 
