@@ -140,6 +140,33 @@ fn containers_share_the_process_namespace_when_asked() {
     assert!(sh(&host, "ps").contains("sleep 1000000"));
 }
 
+/// On cgroup v1, the number of a process in the pod must not be taken for one of the host.
+#[test]
+fn shared_process_namespace_restarts_at_any_number() {
+    let host = run("shareProcessNamespace: true", "resources: {limits: {memory: 32Mi}}");
+    let pid = host.container_pid(&host.pod("seen").unwrap(), "main");
+    // Numbers of which this host has no process.
+    let is_free = |number: &u32| !std::path::Path::new(&format!("/proc/{number}")).exists();
+    let first = (20_000..32_000_u32).rev().step_by(300).find(|first| (*first..first + 300).all(|number| is_free(&number))).unwrap();
+    let set = format!("echo {first} > /proc/sys/kernel/ns_last_pid");
+    let set =
+        std::process::Command::new("nsenter").args([&format!("--pid=/proc/{pid}/ns/pid"), "sh", "-c", &set]).status().unwrap();
+    assert!(set.success());
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::Signal::SIGKILL).unwrap();
+    let pod = host.wait_for_pod("seen", "running again", |pod| pod.restarts("main") == 1 && pod.runs("main"));
+    let again = host.container_pid(&pod, "main");
+    let status = std::fs::read_to_string(format!("/proc/{again}/status")).unwrap();
+    let inner = status.lines().find(|line| line.starts_with("NSpid:")).unwrap().split_whitespace().last().unwrap().to_owned();
+    assert!(inner.parse::<u32>().unwrap() > first, "{inner}");
+    let limit = sh(&host, "cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/memory.max 2>/dev/null; true");
+    assert_eq!(limit, "33554432\n", "the container's own group");
+    let written = sh(
+        &host,
+        "(echo 64M > /sys/fs/cgroup/memory/memory.limit_in_bytes) 2>&1; (echo 64M > /sys/fs/cgroup/memory.max) 2>&1; true",
+    );
+    assert_eq!(written.matches("Read-only file system").count() + written.matches("nonexistent directory").count(), 2, "{written}");
+}
+
 #[test]
 fn network_namespace_has_loopback_that_is_up() {
     let host = run("", "");

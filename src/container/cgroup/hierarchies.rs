@@ -35,6 +35,10 @@ pub struct Hierarchies {
 const NOT_CONTROLLERS: [&str; 8] =
     ["rw", "ro", "seclabel", "xattr", "noprefix", "clone_children", "cpuset_v2_mode", "release_agent"];
 
+/// Controllers of v1 that libcontainer uses.
+const CONTAINER_CONTROLLERS: [&str; 12] =
+    ["cpu", "cpuacct", "cpuset", "devices", "hugetlb", "memory", "pids", "perf_event", "blkio", "net_prio", "net_cls", "freezer"];
+
 impl Hierarchies {
     /// Reads `/proc/self/mountinfo`.
     pub fn detect() -> Result<Self, CgroupError> {
@@ -105,6 +109,16 @@ impl Hierarchies {
                     self.v1.iter().filter(|hierarchy| !hierarchy.controllers.iter().all(|name| name.starts_with("name=")));
                 limiting.map(|hierarchy| hierarchy.mount.as_path()).collect()
             }
+        }
+    }
+
+    /// Roots of the v1 hierarchies in which libcontainer makes a group for each container; none on v2.
+    pub fn of_containers(&self) -> Vec<PathBuf> {
+        let is_used =
+            |hierarchy: &&Hierarchy| hierarchy.controllers.iter().any(|name| CONTAINER_CONTROLLERS.contains(&name.as_str()));
+        match self.version {
+            CgroupVersion::V2 => Vec::new(),
+            CgroupVersion::V1 => self.v1.iter().filter(is_used).map(|hierarchy| hierarchy.mount.clone()).collect(),
         }
     }
 

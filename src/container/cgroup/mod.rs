@@ -39,6 +39,7 @@ pub use hierarchies::{CgroupVersion, Hierarchies};
 pub use jobs::JobLimits;
 pub use limits::cpu_weight;
 pub use tree::Cgroups;
+pub(crate) use tree::below;
 pub use usage::Usage;
 
 use std::io;

@@ -244,7 +244,7 @@ fn is_in_use_or_gone(error: &io::Error) -> bool {
 }
 
 /// The directory of the group `path` in the hierarchy at `root`.
-pub(super) fn below(root: &Path, path: &Path) -> PathBuf {
+pub(crate) fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 

@@ -2,7 +2,7 @@
 
 use super::places::Bind;
 use super::{BuildExt, OciError, SandboxView};
-use crate::cgroup::CgroupVersion;
+use crate::cgroup::{CgroupVersion, below};
 use crate::{ContainerSpec, Propagation};
 use oci_spec::runtime::{Mount as OciMount, MountBuilder};
 use std::path::{Path, PathBuf};
@@ -100,8 +100,8 @@ fn defaults(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Vec<OciMount>
         filesystem("/dev/pts", "devpts", &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"])?,
         filesystem("/dev/mqueue", "mqueue", &["nosuid", "noexec", "nodev"])?,
         filesystem("/sys", "sysfs", &["nosuid", "noexec", "nodev", access])?,
-        filesystem("/sys/fs/cgroup", "cgroup", &["nosuid", "noexec", "nodev", "relatime", access])?,
     ];
+    mounts.extend(cgroup_mounts(spec, sandbox, access)?);
     let shm = match &sandbox.dev_shm {
         Some(path) => bound("/dev/shm", path, &["rbind"])?,
         None => {
@@ -110,6 +110,28 @@ fn defaults(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Vec<OciMount>
         }
     };
     mounts.push(shm);
+    Ok(mounts)
+}
+
+/// What is at `/sys/fs/cgroup`. libcontainer finds the groups of v1 by the process id that the container has in its own namespace, at the host's
+/// `/proc`: in a shared namespace, where that is not 1, there is no such process or another one. There the groups are bound by their names.
+fn cgroup_mounts(spec: &ContainerSpec, sandbox: &SandboxView, access: &str) -> Result<Vec<OciMount>, OciError> {
+    let is_shared = sandbox.namespaces.share_process && !sandbox.namespaces.host_pid;
+    if !is_shared || sandbox.facts.cgroup == CgroupVersion::V2 {
+        return Ok(vec![filesystem("/sys/fs/cgroup", "cgroup", &["nosuid", "noexec", "nodev", "relatime", access])?]);
+    }
+    let mut mounts = vec![filesystem("/sys/fs/cgroup", "tmpfs", &["nosuid", "noexec", "nodev", "mode=755", "size=64k"])?];
+    let group = sandbox.cgroup.join(spec.id.as_str());
+    for mount in &sandbox.cgroup_mounts {
+        let Some(name) = mount.file_name().and_then(|name| name.to_str()) else { continue };
+        let source = below(mount, &group);
+        // Controllers that share a hierarchy have a name each, too.
+        let single = name.split(',').filter(|part| *part != name);
+        for place in std::iter::once(name).chain(single) {
+            let options = ["bind", "nosuid", "noexec", "nodev", "relatime", access];
+            mounts.push(bound(Path::new("/sys/fs/cgroup").join(place), &source, &options)?);
+        }
+    }
     Ok(mounts)
 }
 

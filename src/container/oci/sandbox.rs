@@ -25,6 +25,8 @@ pub struct SandboxView {
     pub pid: Option<PathBuf>,
     /// The pod's cgroup, absolute below the hierarchy's root; the container's is made below it, by its id.
     pub cgroup: PathBuf,
+    /// Mount points of the v1 hierarchies that the container is in; empty on v2.
+    pub cgroup_mounts: Vec<PathBuf>,
     /// Directory to bind on `/dev/shm`: the pod's (one tmpfs per pod) or the host's; with `None` the container gets a tmpfs of its own.
     pub dev_shm: Option<PathBuf>,
     /// Volumes and files of devices that libcontainer mounts; all others are in their places before.

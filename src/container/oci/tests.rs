@@ -79,6 +79,7 @@ fn sandbox() -> SandboxView {
         user: None,
         pid: None,
         cgroup: "/podstead.slice/besteffort/poduid".into(),
+        cgroup_mounts: Vec::new(),
         dev_shm: None,
         binds: Vec::new(),
         rootfs: "rootfs".into(),
@@ -180,6 +181,37 @@ fn a_missing_namespace_is_an_error_and_never_the_hosts() {
     view = sandbox();
     view.namespaces.share_process = true;
     assert_eq!(oci_spec(&container(), &view).unwrap_err().to_string(), "the sandbox has no pid namespace");
+}
+
+#[test]
+fn shared_pid_namespace_on_v1_has_groups_bound() {
+    let mut view = sandbox();
+    view.namespaces.share_process = true;
+    view.pid = Some("/run/podstead/pods/uid/ns/pid".into());
+    view.facts.cgroup = CgroupVersion::V1;
+    view.cgroup_mounts = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup/cpu,cpuacct"].map(PathBuf::from).to_vec();
+    let spec = oci_spec(&container(), &view).unwrap();
+    let below = |mount: &&oci_spec::runtime::Mount| mount.destination().starts_with("/sys/fs/cgroup");
+    let told = |mount: &oci_spec::runtime::Mount| {
+        let source = mount.source().as_ref().unwrap().display().to_string();
+        format!("{} {} {source}", mount.destination().display(), mount.typ().as_deref().unwrap())
+    };
+    let mounts: Vec<String> = spec.mounts().iter().flatten().filter(below).map(told).collect();
+    let group = "podstead.slice/besteffort/poduid/0123456789abcdef0123456789abcdef";
+    assert_eq!(
+        mounts,
+        [
+            "/sys/fs/cgroup tmpfs tmpfs".to_owned(),
+            format!("/sys/fs/cgroup/memory bind /sys/fs/cgroup/memory/{group}"),
+            format!("/sys/fs/cgroup/cpu,cpuacct bind /sys/fs/cgroup/cpu,cpuacct/{group}"),
+            format!("/sys/fs/cgroup/cpu bind /sys/fs/cgroup/cpu,cpuacct/{group}"),
+            format!("/sys/fs/cgroup/cpuacct bind /sys/fs/cgroup/cpu,cpuacct/{group}"),
+        ]
+    );
+    view.namespaces = PodNamespaces::default();
+    let spec = oci_spec(&container(), &view).unwrap();
+    let mounts: Vec<String> = spec.mounts().iter().flatten().filter(below).map(told).collect();
+    assert_eq!(mounts, ["/sys/fs/cgroup cgroup cgroup"]);
 }
 
 #[test]

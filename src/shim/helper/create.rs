@@ -215,6 +215,7 @@ fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, stage: &Stage) -> Res
         user: pin(Namespace::User, config.spec.first_host_id.is_some()),
         pid: pin(Namespace::Pid, namespaces.share_process && !namespaces.host_pid),
         cgroup: config.cgroup.clone(),
+        cgroup_mounts: hierarchies.of_containers(),
         dev_shm: Some(if namespaces.host_ipc { HOSTS_SHARED_MEMORY.into() } else { paths.shared_memory(uid) }),
         binds: Vec::new(),
         rootfs: stage.rootfs.clone(),
