@@ -14,6 +14,17 @@ use std::time::Duration;
 /// Pause between two looks at a pod that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// Reasons of waiting containers that are failures.
+const FAILURES: [&str; 7] = [
+    "CrashLoopBackOff",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+];
+
 /// Pods on the command line.
 #[derive(Debug, Args)]
 pub(super) struct PodOrderArgs {
@@ -109,7 +120,13 @@ async fn wait(order: PodOrder, client: &Client, pod: &Pod) -> anyhow::Result<()>
             // A source removed or replaced it meanwhile.
             (PodOrder::Stop | PodOrder::Start, None) => true,
             (PodOrder::Stop, Some(present)) => !runs(present) && !waits_to_start(present),
-            (PodOrder::Start, Some(present)) => runs(present),
+            (PodOrder::Start, Some(present)) => match fails(present) {
+                Some(reason) if !runs(present) => {
+                    let name = shown_name(pod);
+                    bail!("pod {name} is not stopped any more, and does not run: {reason}; podstead describe pod {name} shows why")
+                }
+                _ => runs(present),
+            },
         };
         if is_done {
             return Ok(());
@@ -125,6 +142,13 @@ fn runs(pod: &Pod) -> bool {
     all.any(|container| container.state.as_ref().is_some_and(|state| state.running.is_some()))
 }
 
+/// The reason why a main container does not start, if it is one that waiting does not end.
+fn fails(pod: &Pod) -> Option<&str> {
+    let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    let mut reasons = statuses.filter_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.as_deref());
+    reasons.find(|reason| FAILURES.contains(reason))
+}
+
 /// Returns true if a main container waits for something else than `podstead start`.
 fn waits_to_start(pod: &Pod) -> bool {
     let status = pod.status.iter();
@@ -132,4 +156,25 @@ fn waits_to_start(pod: &Pod) -> bool {
         .flat_map(|status| status.container_statuses.iter().flatten())
         .filter_map(|container| container.state.as_ref()?.waiting.as_ref()?.reason.as_deref());
     reasons.any(|reason| reason != podstead_status::reason::STOPPED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn pod(state: serde_json::Value) -> Pod {
+        let container = json!({"name": "main", "image": "a", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+        serde_json::from_value(json!({"status": {"containerStatuses": [container]}})).unwrap()
+    }
+
+    #[test]
+    fn start_of_failing_pod_is_told_apart() {
+        assert_eq!(fails(&pod(json!({"waiting": {"reason": "CrashLoopBackOff"}}))), Some("CrashLoopBackOff"));
+        for goes_on in
+            [json!({"waiting": {"reason": "Stopped"}}), json!({"waiting": {"reason": "ContainerCreating"}}), json!({"running": {}})]
+        {
+            assert_eq!(fails(&pod(goes_on.clone())), None, "{goes_on}");
+        }
+    }
 }

@@ -77,7 +77,7 @@ pub struct Merge {
     adoptable: BTreeMap<PodFullName, Arc<DesiredPod>>,
     /// Other incarnations found at start under a name that has a newer one, to be removed once all sources are ready.
     superseded: Vec<Arc<DesiredPod>>,
-    /// Finished pods to be created again once all sources are ready.
+    /// Pods to be created again: when the set that wants them is delivered, or once all sources are ready.
     recreate: BTreeSet<PodUid>,
 }
 
@@ -174,7 +174,7 @@ impl Merge {
     }
 
     /// Makes another incarnation of a finished pod: REMOVE, then ADD with a new UID (with the same one where the manifest fixes it).
-    /// A UID that is not, or no longer, that of a wanted pod changes nothing. Before all sources are ready the request is kept.
+    /// A UID that is not, or no longer, that of a wanted pod changes nothing. Before its own source has delivered the request is kept.
     pub fn recreate(&mut self, uid: &PodUid, now: Timestamp, new_uid: NewUid<'_>) -> Applied {
         let wanted = self.told.values().map(|told| &told.desired).chain(self.adoptable.values());
         if wanted.into_iter().any(|desired| desired.uid == *uid) {
@@ -265,8 +265,12 @@ impl Merge {
         let is_replaced = self.told.get(full_name).is_some_and(|told| self.is_replaced(&told.desired.source, &claim.source));
         if let Some(told) = self.told.get_mut(full_name) {
             let uid = &told.desired.uid;
-            if is_replaced || fixed.as_ref().is_some_and(|fixed| fixed != uid) || self.recreate.contains(uid) {
-                if ready {
+            let is_another = is_replaced || fixed.as_ref().is_some_and(|fixed| fixed != uid);
+            let is_asked = self.recreate.contains(uid);
+            if is_another || is_asked {
+                // The set that wants the pod was delivered, and still wants it: a restart waits for no other source.
+                if ready || !is_another {
+                    self.recreate.remove(uid);
                     let next = stamp::desired(full_name, fixed.unwrap_or_else(new_uid), claim, now);
                     turn.remove.push(std::mem::replace(&mut told.desired, next.clone()));
                     told.claim = claim.clone();

@@ -244,6 +244,19 @@ fn a_finished_pod_is_made_anew_once_when_asked() {
 }
 
 #[test]
+fn asked_restart_waits_for_no_unheard_source() {
+    let mut bench = Bench::new(&["a", "b"], Vec::new());
+    bench.set("a", &[("web", "1"), ("db", "uid=x")]);
+    assert_eq!(bench.recreate("u1"), ["Remove a web 1 u1", "Add a web 1 u2"]);
+    assert_eq!(bench.recreate("x"), ["Remove a db uid=x x", "Add a db uid=x x"]);
+    assert_eq!(bench.recreate("u1"), [""; 0], "that incarnation is gone");
+    assert_eq!(bench.set("a", &[("web", "1"), ("db", "uid=x")]), [""; 0], "once");
+    assert_eq!(bench.set("a", &[]), [""; 0]);
+    assert_eq!(bench.recreate("u2"), [""; 0], "it is not wanted any more, and its removal waits for source b");
+    assert_eq!(bench.set("b", &[]), ["Remove a db uid=x x", "Remove a web 1 u2", "Add b -"]);
+}
+
+#[test]
 fn adopted_pod_is_recreated_when_sources_are_ready() {
     let mut before = Bench::new(&["a", "b"], Vec::new());
     before.set("a", &[("web", "1")]);
