@@ -130,6 +130,9 @@ fn files_change_together_but_sub_paths_stay() {
     assert_eq!(sh(&host, "web", "c", "readlink /v/one"), "..data/one\n");
     let refused = host.cli(&["exec", "web", "-c", "c", "--", "/bin/sh", "-c", "echo x > /v/x"]);
     assert!(!refused.status.success(), "the volume is read-only");
+    let of_source = |name: &str| fs::read_to_string(host.path("manifests").join(name)).unwrap();
+    let unchanged = plan(&host, &[("objects.yaml", &of_source("objects.yaml")), ("web.yaml", &of_source("web.yaml"))]);
+    assert_eq!(unchanged, "0 to create, 0 to update, 0 to recreate, 0 to remove, 1 unchanged\n");
 
     host.write_manifest("objects.yaml", &config_map("m", "{one: '2', two: '2', new: n1}"));
     eventually("the new files", || {

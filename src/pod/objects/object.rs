@@ -24,6 +24,21 @@ pub enum Object {
 pub struct NotText;
 
 impl Object {
+    /// Returns true if pods see the same in both. The metadata, such as the time of creation, is nothing that they see.
+    pub fn has_content_of(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Object::ConfigMap(one), Object::ConfigMap(other)) => {
+                (&one.data, &one.binary_data, one.immutable) == (&other.data, &other.binary_data, other.immutable)
+            }
+            (Object::Secret(one), Object::Secret(other)) => {
+                (&one.data, &one.type_, one.immutable) == (&other.data, &other.type_, other.immutable)
+            }
+            (Object::PersistentVolumeClaim(one), Object::PersistentVolumeClaim(other)) => one == other,
+            (Object::Network(one), Object::Network(other)) => one == other,
+            (Object::ConfigMap(_) | Object::Secret(_) | Object::PersistentVolumeClaim(_) | Object::Network(_), _) => false,
+        }
+    }
+
     /// Value of a key, as the value of a variable; `None` when there is no such key. `binaryData` is not looked at, as in the kubelet.
     pub fn text(&self, key: &str) -> Option<Result<&str, NotText>> {
         match self {

@@ -54,7 +54,12 @@ impl<'a> SourceView<'a> {
     /// Returns true if pods of this source see the same under all of `names` in another view, including the reasons for missing objects.
     pub fn agrees(&self, other: &Objects, names: &BTreeSet<ObjectName>) -> bool {
         let then = other.seen_by(self.reader);
-        names.iter().all(|name| self.find(name) == then.find(name) && self.is_settled(name) == then.is_settled(name))
+        let is_same = |name: &ObjectName| match (self.find(name), then.find(name)) {
+            (Ok(now), Ok(then)) => now.source == then.source && now.object.has_content_of(&then.object),
+            (Err(now), Err(then)) => now == then,
+            (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+        };
+        names.iter().all(|name| is_same(name) && self.is_settled(name) == then.is_settled(name))
     }
 
     /// Sources whose object of this name pods may use, the one that is used first, and whether each has delivered. A restricted source's own
@@ -182,6 +187,9 @@ mod tests {
         assert_eq!(after.changes(&before), std::slice::from_ref(&m));
         assert!(!after.seen_by(&r).agrees(&before, &[m.clone()].into()));
         assert!(after.seen_by(&r).agrees(&after, &[m.clone()].into()));
+        let dated = config_map("m, creationTimestamp: '2026-01-01T00:00:00Z'", "{k: v}");
+        let dated = shared_view(&sharing(&["a", "r!"], &[("a", "r", "m")]), &[("a", Some(&dated)), ("r", Some(""))]);
+        assert!(dated.seen_by(&r).agrees(&after, &[m.clone()].into()), "the time of creation is not seen");
         let nothing = shared_view(&sharing(&["a", "r!"], &[]), &[("a", Some("")), ("r", Some(""))]);
         assert!(!before.seen_by(&r).agrees(&nothing, &[m].into()), "it is missing for another reason");
     }

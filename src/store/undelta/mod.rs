@@ -187,7 +187,8 @@ impl UndeltaStore {
     pub fn note_creation(&mut self, before: &UndeltaStore, now: Timestamp) {
         let known: BTreeMap<&ObjectKey, Option<&Time>> =
             before.accepted().map(|accepted| (&*accepted.key, accepted.object.created_at())).collect();
-        let now = Time(now);
+        // As it is written, which is what a restart reads.
+        let now = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
         for (name, share) in &mut self.files {
             if !before.files.get(name).is_some_and(|same| Arc::ptr_eq(same, share)) {
                 let created = |key: &ObjectKey| known.get(key).map_or(Some(&now), |known| *known).cloned();

@@ -261,7 +261,7 @@ fn judge_config_maps(file: &str, bytes: &[u8], patches: &PatchesByObject) -> Che
 fn time_of_creation_is_that_of_the_first_version() {
     let next = |store: &UndeltaStore, files: &[(&str, &str)], now: i64| {
         let mut next = store.apply(&artifact(files.iter().copied()), &judge_config_maps);
-        next.note_creation(store, Timestamp::from_second(now).unwrap());
+        next.note_creation(store, Timestamp::from_millisecond(now * 1000 + 999).unwrap());
         next
     };
     let created = |store: &UndeltaStore| -> Vec<(String, i64)> {
@@ -277,6 +277,8 @@ fn time_of_creation_is_that_of_the_first_version() {
     let again = next(&gone, &[("b", "q=1\np=1")], 40);
     assert_eq!(created(&again), pairs(&[("p", 40), ("q", 20)]));
     assert!(again.keeps_the_same_as(&next(&again, &[("b", "q=1\np=1")], 50)));
+    let times = again.objects().into_iter().map(|object| object.object.created_at().unwrap().0.subsec_nanosecond());
+    assert_eq!(times.collect::<Vec<_>>(), [0, 0], "as they are written");
     let restored = UndeltaStore::restore(again.kept());
     assert_eq!(created(&next(&restored, &[("b", "p=1\nq=1")], 60)), created(&again), "also after a restart");
 }
