@@ -282,11 +282,14 @@ fn syntax_error(error: &serde_yaml::Error, path: &Path) -> ConfigError {
     if let Some(end) = message.rfind(" at line ") {
         message.truncate(end);
     }
-    if let Some(suggestion) = suggestion(&message) {
-        message = suggestion;
+    if let Some(better) = suggestion(&message).or_else(|| plain_type(&message)) {
+        message = better;
     }
     ConfigError::Syntax { location, message }
 }
+
+/// More known fields than this are not listed in an error.
+const MANY_FIELDS: usize = 12;
 
 /// For serde's message on an unknown field, the same with the nearest known field instead of all of them.
 fn suggestion(message: &str) -> Option<String> {
@@ -294,12 +297,41 @@ fn suggestion(message: &str) -> Option<String> {
     let start = before.rfind("unknown field `")?;
     let field = before.get(start..)?.strip_prefix("unknown field `")?.strip_suffix('`')?;
     let prefix = before.get(..start)?;
-    let nearest = known
-        .split('`')
-        .skip(1)
-        .step_by(2)
-        .map(|candidate| (strsim::damerau_levenshtein(&field.to_lowercase(), &candidate.to_lowercase()), candidate))
-        .min()?;
-    let hint = if nearest.0 <= 2.max(field.len() / 3) { format!(", did you mean {:?}?", nearest.1) } else { String::new() };
+    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    let distance = |candidate: &&str| strsim::damerau_levenshtein(&field.to_lowercase(), &candidate.to_lowercase());
+    let nearest = known.iter().min_by_key(|candidate| distance(candidate))?;
+    let hint = match known.len() {
+        _ if distance(nearest) <= 2.max(field.len() / 3) => format!(", did you mean {nearest:?}?"),
+        ..=MANY_FIELDS => format!(", known are {}", known.join(", ")),
+        _ => String::new(),
+    };
     Some(format!("{prefix}unknown field {field:?}{hint}"))
+}
+
+/// For serde's message on a value of another type or out of range, the same in words of YAML instead of those of this program.
+fn plain_type(message: &str) -> Option<String> {
+    let (start, word) = ["invalid type: ", "invalid value: "].into_iter().find_map(|word| Some((message.find(word)?, word)))?;
+    let (found, expected) = message.get(start + word.len()..)?.rsplit_once(", expected ")?;
+    let found = match found.split_once(' ') {
+        _ if found == "map" => "a mapping".to_owned(),
+        _ if found == "sequence" => "a list".to_owned(),
+        _ if found == "unit value" => "empty".to_owned(),
+        Some(("string", value)) => format!("the text {value}"),
+        Some((_, value)) if value.starts_with('`') => value.trim_matches('`').to_owned(),
+        Some((_, value)) if value.ends_with('`') => value.rsplit_once('`').map_or(value, |(head, _)| head).replace('`', ""),
+        _ => found.to_owned(),
+    };
+    let expected = match expected {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number, not less than 0",
+        "i32" | "i64" => "a whole number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "a mapping",
+        other if other.starts_with("struct ") => "a mapping",
+        other => other,
+    };
+    Some(format!("{}is {found}, must be {expected}", message.get(..start)?))
 }

@@ -480,5 +480,5 @@ fn is_key(key: &str) -> bool {
         "apiVersion: podstead.dev/v1alpha1\nkind: Config\nsources: [{{name: a, directory: {{path: /a}}, allow: {{{key}: {{no: type}}}}}}]\n"
     );
     let facts = HostFacts { host_name: "edge".into(), executable: None };
-    Config::parse(text.as_bytes(), &facts, Path::new("/c")).unwrap_err().to_string().contains("invalid type")
+    Config::parse(text.as_bytes(), &facts, Path::new("/c")).unwrap_err().to_string().contains("is a mapping, must be")
 }
