@@ -36,6 +36,9 @@ pub enum DocumentError {
         #[source]
         source: serde_json::Error,
     },
+    /// Not a document of an image, but one for browsers.
+    #[error("the answer is a web page instead of a manifest: a proxy or a login page may be between this host and the registry")]
+    WebPage,
     /// Schema version 1, withdrawn by everybody.
     #[error("manifest has schema version {0}, only 2 is supported")]
     SchemaVersion(u32),
@@ -164,6 +167,9 @@ impl Manifest {
             config: Option<Descriptor>,
             #[serde(default)]
             layers: Option<Vec<Descriptor>>,
+        }
+        if bytes.trim_ascii_start().starts_with(b"<") {
+            return Err(DocumentError::WebPage);
         }
         let json = |source| DocumentError::Json { what: "manifest", source };
         let Either { schema_version, media_type, manifests, config, layers } = serde_json::from_slice(bytes).map_err(json)?;
@@ -318,6 +324,7 @@ mod tests {
             matches!(manifest(r#"{"schemaVersion":2,"mediaType":"text/plain"}"#), Err(DocumentError::NotAnImage(t)) if t == "text/plain")
         );
         assert!(matches!(manifest("[]"), Err(DocumentError::Json { .. })));
+        assert!(matches!(manifest("\n<!DOCTYPE html><html>"), Err(DocumentError::WebPage)));
     }
 
     #[test]

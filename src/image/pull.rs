@@ -120,7 +120,7 @@ impl PullError {
             Self::Registry(error) | Self::Signatures { source: error, .. } => error.is_unreachable(),
             Self::Layer { source, .. } => source.is_unreachable(),
             // A captive portal may answer every request with such a page.
-            Self::Document(DocumentError::Json { .. }) => true,
+            Self::Document(DocumentError::Json { .. } | DocumentError::WebPage) => true,
             Self::Document(_) | Self::Platform { .. } | Self::Room(_) => false,
             Self::Refused(_) | Self::Commit(_) | Self::Outside(_) | Self::Stopped => false,
         }

@@ -50,10 +50,12 @@ pub(super) fn tell(node: &Node, at: u32, of: Option<Kind>) -> (Option<Told>, Vec
     let told = match (kind, of) {
         (Written::Nothing, Some(kind)) => Some(Told::Object(kind)),
         (Written::Nothing, None) if matches!(version, Written::Nothing) => {
-            faults.push(
-                Fault::at(code::NOT_AN_OBJECT, at, "not a Kubernetes object: it has neither apiVersion nor kind")
-                    .hint("a Pod begins with `apiVersion: v1` and `kind: Pod`"),
-            );
+            let hint = match is_compose(node) {
+                true => "it looks like a compose file: podstead import compose makes manifests of it",
+                false => "a Pod begins with `apiVersion: v1` and `kind: Pod`",
+            };
+            let what = "not a Kubernetes object: it has neither apiVersion nor kind";
+            faults.push(Fault::at(code::NOT_AN_OBJECT, at, what).hint(hint));
             return (None, faults);
         }
         (Written::Nothing, None) => {
@@ -90,6 +92,12 @@ enum Written<'a> {
     Nothing,
     /// Not a string; reported as a problem.
     Wrong,
+}
+
+/// Reports whether a document without a kind has services with images or builds, as docker compose wants them.
+fn is_compose(node: &Node) -> bool {
+    let services = node.entry("services").map(|entry| entry.value.entries()).unwrap_or_default();
+    services.iter().any(|service| ["image", "build"].iter().any(|field| service.value.entry(field).is_some()))
 }
 
 fn text<'a>(node: &'a Node, name: &str, at: u32, faults: &mut Vec<Fault>) -> Written<'a> {

@@ -194,7 +194,7 @@ async fn a_registry_that_is_gone_does_not_matter_when_the_image_is_here() {
         told("returned 500")
             && told("stopped responding")
             && told("429")
-            && told("parse manifest")
+            && told("the answer is a web page")
             && told("cannot connect to")
             && told("Connection refused"),
         "{events:?}"
