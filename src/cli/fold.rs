@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 /// Narrower than this, lines are left as they are.
 const MIN_WIDTH: usize = 40;
 /// Characters that a word may be broken after, if it has something before them.
-const BREAKS: [char; 3] = ['/', ',', '@'];
+const BREAKS: [char; 4] = ['/', ',', '@', '('];
 /// Length of what stands before a break in a word.
 const MIN_PIECE: usize = 4;
 
@@ -62,12 +62,17 @@ fn pieces(text: &str) -> Vec<&str> {
 
 /// Length of the longest part that cannot be broken.
 pub(super) fn longest_piece(text: &str) -> usize {
-    pieces(text).iter().map(|piece| visible_width(piece.trim_end())).max().unwrap_or_default()
+    let rest = text.trim_start_matches(' ');
+    let longest = pieces(rest).iter().map(|piece| visible_width(piece.trim_end())).max().unwrap_or_default();
+    // Blanks in front stay with each line.
+    if longest == 0 { 0 } else { text.len() - rest.len() + longest }
 }
 
-/// Lines of at most `width` characters, unless a word is longer.
+/// Lines of at most `width` characters, unless a word is longer. All have the blanks in front of the first one.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
-    wrap_from(text, width, width)
+    let rest = text.trim_start_matches(' ');
+    let (indent, width) = (&text[..text.len() - rest.len()], width.saturating_sub(text.len() - rest.len()));
+    wrap_from(rest, width, width).into_iter().map(|line| format!("{indent}{line}").trim_end().to_owned()).collect()
 }
 
 /// Lines of at most `width` characters, the first one of at most `first`.
@@ -130,6 +135,9 @@ mod tests {
         assert_eq!(wrap("back-off 40s restarting failed container", 20), ["back-off 40s", "restarting failed", "container"]);
         assert_eq!(wrap("registry.example.com/team/app:1.2", 20), ["registry.example.com/", "team/app:1.2"]);
         assert_eq!(wrap("", 20), [""]);
+        assert_eq!(wrap("  20s (x2 over 10s)", 9), ["  20s (x2", "  over", "  10s)"]);
+        assert_eq!(wrap("web-edge-1_default(8f9c637e)", 20), ["web-edge-1_default(", "8f9c637e)"]);
+        assert_eq!((longest_piece("  20s (x2"), longest_piece("  ")), (5, 0));
         assert_eq!(longest_piece("ten/eleven at once"), 10);
     }
 

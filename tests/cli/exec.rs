@@ -56,7 +56,7 @@ fn what_cannot_be_run_is_said() {
     let (code, message) = host.fail(&["exec", "wbe", "--", "cat"]);
     assert_eq!((code, message.as_str()), (1, "podstead: pod \"wbe\" not found, did you mean \"web\"?\n"));
     let (_, message) = host.fail(&["exec", "-c", "side", "web", "--", "cat"]);
-    assert_eq!(message, "podstead: container side is not valid for pod web-edge\n");
+    assert_eq!(message, "podstead: container side is not valid for pod web-edge, choose one of: [main]\n");
     let (_, message) = host.fail(&["exec", "web"]);
     assert!(message.contains("COMMAND"), "{message}");
     let dead = host.publish_running("default", "dead");

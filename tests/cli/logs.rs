@@ -231,7 +231,7 @@ fn container_without_run_says_its_reason() {
         status["message"].as_str().unwrap().to_owned()
     };
     assert_eq!(message("container=main"), r#"container "main" in pod "web-edge" is waiting to start: ImagePullBackOff"#);
-    assert_eq!(message("container=nosuch"), "container nosuch is not valid for pod web-edge");
+    assert_eq!(message("container=nosuch"), "container nosuch is not valid for pod web-edge, choose one of: [main side]");
     assert_eq!(message(""), "a container name must be specified for pod web-edge, choose one of: [main side]");
 }
 

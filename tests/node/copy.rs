@@ -96,9 +96,15 @@ fn trees_come_and_go_without_any_program() {
     // The link came along.
     host.cli_ok(&["cp", "bare:/data/tree/link", &local("linked")]);
     assert_eq!(fs::read(host.path("linked")).unwrap(), b"#!/bin/sh\n");
-    assert!(refused(&host, &["cp", "bare:/nowhere", &local("x")]).contains("open /nowhere: No such file or directory"));
+    assert!(
+        refused(&host, &["cp", "bare:/nowhere", &local("x")])
+            .contains("podstead: in bare: open /nowhere: No such file or directory")
+    );
     assert!(refused(&host, &["cp", "bare:/wait", &local("x")]).contains("/wait: neither a file nor a directory"));
-    assert!(refused(&host, &["cp", &local("tree"), "bare:/nowhere/x"]).contains("/nowhere/x: No such file or directory"));
+    assert!(
+        refused(&host, &["cp", &local("tree"), "bare:/nowhere/x"])
+            .contains("podstead: in bare: open the directory of /nowhere/x: No such file or directory")
+    );
     assert!(refused(&host, &["cp", &local("nowhere"), "bare:/data"]).contains("nowhere: No such file or directory"));
     assert!(refused(&host, &["cp", "nosuch:/data", &local("x")]).contains("nosuch"));
     assert!(fs::symlink_metadata(host.path("x")).is_err());

@@ -142,6 +142,9 @@ fn secret_stays_secret() {
     assert!(!shown.contains("hunter2") && !shown.contains("aHVudGVyMg"), "{shown}");
     let failure = kubectl.fail(&["replace", "--validate=false", "-f", "-"], &shown);
     assert!(failure.contains("give the data, or use patch"), "{failure}");
+    let helm =
+        kubectl.fail(&["create", "secret", "generic", "release", "--type=helm.sh/release.v1", "--from-literal=release=x"], "");
+    assert!(helm.contains("set HELM_DRIVER=configmap"), "{helm}");
     for word in ["hunter2", "swordfish", "aHVudGVyMg"] {
         assert!(!kubectl.host.daemon_log().contains(word));
     }
@@ -499,6 +502,17 @@ fn deleted_pod_ends_in_the_time_given() {
     // kubectl waits until it is gone.
     kubectl.run(&["delete", "pod", "web", "--grace-period=1", "--timeout=60s"], "");
     assert!(kubectl.fail(&["get", "pod", "web"], "").contains("not found"));
+
+    let slow = stubborn.replace("name: web", "name: slow");
+    kubectl.apply(&slow);
+    kubectl.run(&["wait", "--for=condition=Ready", "pod/slow", "--timeout=60s"], "");
+    kubectl.run(&["delete", "pod", "slow", "--wait=false"], "");
+    eventually("a change of the pod that is ending to be refused", || {
+        let refused = kubectl.fail(&["label", "pod", "slow", "a=b"], "");
+        if refused.contains("pod \"slow\" is ending: try again when it has ended") { Ok(()) } else { Err(refused) }
+    });
+    let refused = kubectl.fail(&["create", "--validate=false", "-f", "-"], &slow);
+    assert!(refused.contains("object is being deleted: pods \"slow\" already exists"), "{refused}");
 }
 
 #[test]
@@ -506,6 +520,14 @@ fn what_one_host_cannot_do_is_told() {
     let Some(kubectl) = Kubectl::start("") else { return };
     kubectl.apply(&pod("web", "one"));
     kubectl.run(&["create", "deployment", "shop", "--image=localhost/busybox:1", "--replicas=0"], "");
+    kubectl.run(&["create", "deployment", "back", "--image=localhost/busybox:1", "--", "sleep", "1000"], "");
+    let made = eventually("a pod of the Deployment", || {
+        let names = kubectl.run(&["get", "pods", "-l", "app=back", "-o", "jsonpath={.items[*].metadata.name}"], "");
+        if names.is_empty() { Err(names) } else { Ok(names) }
+    });
+    let refused = kubectl.fail(&["label", "pod", &made, "a=b"], "");
+    assert!(refused.contains(&format!("pod \"{made}\" belongs to replicaset \"back-")), "{refused}");
+    assert!(refused.contains("change spec.template of its manifest there"), "{refused}");
     for program in every_kubectl() {
         let is_old = program == Path::new("kubectl");
         // From 1.34 on, kubectl prints its own words about versions of the API instead of the answer.

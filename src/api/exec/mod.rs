@@ -156,7 +156,9 @@ async fn running_container(backend: &Backend, pod: &PublishedPod, query: &Query)
     match newest {
         Some(container) if matches!(container.state, ContainerState::Running { .. }) => Ok(container),
         Some(_) | None => {
-            Err(ApiFailure::bad_request(format!("container {name:?} of pod {:?} is not running", pod.desired.full_name.name)))
+            let why = log::waiting_reason(pod, &name).map(|reason| format!(": {reason}")).unwrap_or_default();
+            let pod = &pod.desired.full_name.name;
+            Err(ApiFailure::bad_request(format!("container {name:?} of pod {pod:?} is not running{why}")))
         }
     }
 }

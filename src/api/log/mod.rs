@@ -168,7 +168,10 @@ fn log_not_found(pod: &PublishedPod, container: &str) -> ApiFailure {
     let waiting = state.and_then(|state| state.waiting.as_ref()).map(|waiting| (&waiting.reason, &waiting.message));
     let ended = state.and_then(|state| state.terminated.as_ref());
     let never_ran = ended.filter(|ended| matches!(ended.reason.as_deref(), Some("StartError" | "ContainerCannotRun")));
-    let why = match waiting.or(never_ran.map(|ended| (&ended.reason, &ended.message))) {
+    // A container that crashes at its start waits; the cause is in its last state.
+    let last = container_status(pod, container).and_then(|status| status.last_state.as_ref()?.terminated.as_ref());
+    let cause = last.filter(|ended| ended.reason.as_deref() == Some("StartError")).map(|ended| (&ended.reason, &ended.message));
+    let why = match cause.or(waiting).or(never_ran.map(|ended| (&ended.reason, &ended.message))) {
         Some((reason, message)) => {
             let parts = [reason, message].into_iter().flatten().map(String::as_str).filter(|part| !part.is_empty());
             format!("it has not started: {}", parts.collect::<Vec<_>>().join(": "))
@@ -180,6 +183,13 @@ fn log_not_found(pod: &PublishedPod, container: &str) -> ApiFailure {
 
 fn read_failure(container: &str, error: &io::Error) -> ApiFailure {
     ApiFailure::internal(format!("read the log of container {container:?}: {error}"))
+}
+
+/// The reason why a container waits.
+pub(super) fn waiting_reason(pod: &PublishedPod, container: &str) -> Option<String> {
+    let waiting = container_status(pod, container)?.state.as_ref()?.waiting.as_ref()?;
+    let parts = [&waiting.reason, &waiting.message].into_iter().flatten().map(String::as_str).filter(|part| !part.is_empty());
+    Some(parts.collect::<Vec<_>>().join(": ")).filter(|reason| !reason.is_empty())
 }
 
 fn container_status<'a>(pod: &'a PublishedPod, name: &str) -> Option<&'a ContainerStatus> {
@@ -198,7 +208,11 @@ pub(super) fn container_name(pod: &PublishedPod, named: Option<&str>) -> Result<
     let default = object.metadata.annotations.as_ref().and_then(|annotations| annotations.get(DEFAULT_CONTAINER_ANNOTATION));
     match (named.filter(|name| !name.is_empty()), default, main.as_slice()) {
         (Some(name), _, _) if main.contains(&name) || init.iter().any(|c| c.name == name) => Ok(name.to_owned()),
-        (Some(name), _, _) => Err(ApiFailure::bad_request(format!("container {name} is not valid for pod {pod_name}"))),
+        (Some(name), _, _) => {
+            let all: Vec<&str> = init.iter().map(|container| container.name.as_str()).chain(main.iter().copied()).collect();
+            let all = all.join(" ");
+            Err(ApiFailure::bad_request(format!("container {name} is not valid for pod {pod_name}, choose one of: [{all}]")))
+        }
         (None, Some(default), _) if main.contains(&default.as_str()) => Ok(default.clone()),
         (None, _, [only]) => Ok((*only).to_owned()),
         (None, _, several) => Err(ApiFailure::bad_request(format!(

@@ -188,10 +188,12 @@ fn judge_space(place: &Place) -> Vec<Finding> {
     }
     if place.total_inodes > 0 {
         let what = format!("{path} has {} of {} inodes free", place.free_inodes, place.total_inodes);
+        let remedy =
+            format!("remove files that are not needed; du -x --inodes {path} | sort -n shows the directories with most of them");
         if place.free_inodes < place.total_inodes / 100 {
-            findings.push(Finding::problem(what, why, "find the directory with many small files and remove them"));
+            findings.push(Finding::problem(what, why, remedy));
         } else if place.free_inodes < place.total_inodes / 20 {
-            findings.push(Finding::warning(what, why, "find the directory with many small files and remove them"));
+            findings.push(Finding::warning(what, why, remedy));
         }
     }
     findings

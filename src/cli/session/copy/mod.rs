@@ -95,14 +95,14 @@ async fn upload(args: &CopyArgs, local: &Local, remote: &Remote, context: &Conte
     let ending = stream::send(socket, receiver).await?;
     match packing.await? {
         Ok(left_out) => {
-            ending.judge()?;
+            ending.judge(remote)?;
             for line in left_out {
                 writeln!(io::stderr(), "left out {line}")?;
             }
             Ok(())
         }
         // That the other end has gone is a consequence.
-        Err(error) => Err(ending.reason().unwrap_or_else(|| error.into())),
+        Err(error) => Err(ending.reason_in(remote).unwrap_or_else(|| error.into())),
     }
 }
 
@@ -115,19 +115,24 @@ async fn download(args: &CopyArgs, remote: &Remote, local: &Local, context: &Con
     let ending = stream::receive(socket, sender).await?;
     match unpacking.await? {
         Ok(unpacked) => {
-            ending.judge()?;
+            ending.judge(remote)?;
             if unpacked.links_left_out > 0 {
                 writeln!(io::stderr(), "left out symbolic links: {}", unpacked.links_left_out)?;
             }
             Ok(())
         }
-        Err(error) => Err(ending.reason().unwrap_or_else(|| error.into())),
+        Err(error) => Err(ending.reason_in(remote).unwrap_or_else(|| error.into())),
     }
 }
 
 impl Ending {
     /// An error if the process in the container failed.
-    fn judge(self) -> anyhow::Result<()> {
-        self.reason().map_or(Ok(()), Err)
+    fn judge(self, remote: &Remote) -> anyhow::Result<()> {
+        self.reason_in(remote).map_or(Ok(()), Err)
+    }
+
+    /// The reason for which the process in the container failed, and where that was: paths are often the same on both sides.
+    fn reason_in(self, remote: &Remote) -> Option<anyhow::Error> {
+        self.reason().map(|reason| anyhow!("in {}: {reason:#}", remote.pod))
     }
 }
