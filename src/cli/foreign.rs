@@ -11,6 +11,10 @@ const USAGE: u8 = 2;
 /// Prints what clap has to say of a command line that it does not run: an error, or a help.
 pub(super) fn report(error: &clap::Error) -> ExitCode {
     // A closed stream is not an error.
+    if let Some((word, hint)) = word_of(error).filter(|_| is_of_rollout()).and_then(|word| Some((word, rollout_hint(word)?))) {
+        writeln!(io::stderr(), "podstead rollout: there is no subcommand {word:?}: {hint}").ok();
+        return ExitCode::from(USAGE);
+    }
     match word_of(error).filter(|word| is_first(word)).and_then(|word| Some((word, hint(word)?))) {
         Some((word, hint)) => {
             writeln!(io::stderr(), "podstead: there is no subcommand {word:?}: {hint}").ok();
@@ -38,6 +42,23 @@ fn is_first(word: &str) -> bool {
     arguments.find(|argument| argument == word || known.find_subcommand(argument).is_some()).as_deref() == Some(word)
 }
 
+/// Reports whether the subcommand is `rollout`.
+fn is_of_rollout() -> bool {
+    let known = super::command();
+    let mut arguments = std::env::args().skip(1);
+    arguments.find(|argument| known.find_subcommand(argument).is_some()).as_deref() == Some("rollout")
+}
+
+/// Command to type instead of one of `kubectl rollout`.
+fn rollout_hint(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "restart" => "podstead restart TYPE/NAME replaces the pods of a workload one after the other",
+        "undo" => "podstead rollback returns the source to an earlier revision",
+        "pause" | "resume" => "edit spec.paused in the manifest; podstead suspend and podstead resume hold a source",
+        _ => return None,
+    })
+}
+
 /// Command to type instead.
 fn hint(word: &str) -> Option<&'static str> {
     Some(match word {
@@ -61,6 +82,13 @@ fn hint(word: &str) -> Option<&'static str> {
         "reload" => "the daemon follows its configuration and its sources by itself; podstead sync fetches them now",
         "refresh" | "fetch" | "reconcile" => "podstead sync fetches sources now",
         "cordon" | "uncordon" | "drain" | "taint" => "pods of this host have no other host; podstead stop stops them",
+        "hold" | "pause" | "freeze" => "podstead suspend holds a source at its revision; podstead stop stops a pod",
+        "undo" | "revert" => "podstead rollback returns a source to an earlier revision",
+        "backup" | "restore" => "podstead volume export and podstead volume import save and restore the data of claims",
+        "debug" => "podstead exec runs a program in a container, and podstead doctor checks the host",
+        "sh" | "shell" | "ssh" => "podstead exec -it POD -- sh starts a shell in a container",
+        "tail" => "podstead logs -f follows the log of a pod",
+        "login" | "logout" => "files of docker login and podman login are read here; imagePullSecrets of pods work, too",
         "update" | "upgrade" => "apt upgrade podstead does it; pods keep running",
         "journal" => "journalctl -u podstead shows the log of the daemon",
         _ => return None,
@@ -83,9 +111,10 @@ mod tests {
     #[test]
     fn hints_name_subcommands_that_exist() {
         let known = super::super::command();
-        for word in
-            ["apply", "delete", "events", "ps", "images", "pull", "volumes", "inspect", "kill", "up", "wait", "reload", "drain"]
-        {
+        for word in [
+            "hold", "undo", "backup", "shell", "login", "apply", "delete", "events", "ps", "images", "pull", "volumes", "inspect",
+            "kill", "up", "wait", "reload", "drain",
+        ] {
             let hint = hint(word).unwrap();
             let named = hint.split("podstead ").skip(1).filter_map(|rest| rest.split([' ', ';', ',', ')']).next());
             for name in named.filter(|name| !["does"].contains(name)) {

@@ -277,6 +277,8 @@ fn subcommands_of_others_are_explained() {
         (&["events"][..], "podstead get events"),
         (&["delete", "pod", "web"], "podstead stop"),
         (&["apply", "-f", "web.yaml"], "kubectl"),
+        (&["hold", "fleet"], "podstead suspend"),
+        (&["rollout", "restart", "deploy/web"], "podstead restart TYPE/NAME"),
     ] {
         let output = host.output(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
