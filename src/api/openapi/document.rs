@@ -248,7 +248,7 @@ mod tests {
             let document = version_3(group);
             let mut found = Vec::new();
             references(&document, &mut found);
-            assert!(found.len() > 3);
+            assert!(!found.is_empty());
             for reference in found {
                 assert!(document.pointer(&reference[1..]).is_some_and(Value::is_object), "{reference}");
             }
