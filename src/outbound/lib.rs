@@ -6,6 +6,7 @@
 mod address;
 mod failure;
 mod headers;
+mod judge;
 mod secret;
 mod tls;
 
@@ -13,4 +14,7 @@ pub use address::{AddressGuard, ForbiddenAddress, GuardedResolver, is_local, pro
 pub use failure::{Failure, NO_TLS};
 pub use headers::{MAX_HEADERS, headers_are_too_large};
 pub use secret::{Secret, SecretError};
-pub use tls::{TlsFileError, certificates, identity, install_provider};
+pub use tls::{
+    Authorities, Certificate, ClientIdentity, TlsError, TlsFileError, certificates, certificates_of, client_config, identity,
+    install_provider,
+};

@@ -1,7 +1,14 @@
-//! TLS files: certificate authorities and client certificates.
+//! TLS of connections to other hosts: certificate authorities, client certificates, and the time at which certificates are judged.
 
-use std::io;
+use super::judge::Judge;
+use rustls::client::WebPkiServerVerifier;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, io};
 
 /// Reason why a file with a certificate or key cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -25,32 +32,116 @@ pub enum TlsFileError {
     },
 }
 
+/// Reason why no connection can be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// This host has no certificate authorities.
+    #[error("this host has no certificate authorities")]
+    NoAuthorities,
+    /// A certificate that is none, or a key that does not fit.
+    #[error(transparent)]
+    Unfit(#[from] rustls::Error),
+}
+
+/// A certificate.
+pub type Certificate = CertificateDer<'static>;
+
+/// Certificate authorities that a client trusts.
+#[derive(Clone, Debug)]
+pub enum Authorities {
+    /// Those of this host, and these.
+    HostAnd(Vec<Certificate>),
+    /// These alone. Without any, no server is trusted.
+    Only(Vec<Certificate>),
+}
+
+/// A client certificate with its chain, and its private key.
+pub struct ClientIdentity {
+    chain: Vec<Certificate>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl fmt::Debug for ClientIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientIdentity").field("certificates", &self.chain.len()).finish_non_exhaustive()
+    }
+}
+
+impl ClientIdentity {
+    /// Reads PEM text with both; `None` if one of them is missing or broken.
+    pub fn from_pem(pem: &[u8]) -> Option<Self> {
+        let chain = certificates_of(pem)?;
+        Some(Self { chain, key: PrivateKeyDer::from_pem_slice(pem).ok()? })
+    }
+}
+
 /// Makes ring the process's provider of cryptography. To be called before any client is made; any number of times.
 pub fn install_provider() {
     // Somebody else in the process may have installed one: any will do.
-    let _installed = rustls::crypto::ring::default_provider().install_default();
+    let _installed = ring::default_provider().install_default();
+}
+
+/// The settings of a client, for `reqwest::ClientBuilder::tls_backend_preconfigured`. Certificates of servers are judged at the newest time that is
+/// known (I39).
+pub fn client_config(authorities: Authorities, identity: Option<ClientIdentity>) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let roots = roots(authorities)?;
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+    let builder = if roots.is_empty() {
+        builder.with_root_certificates(roots)
+    } else {
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let verifier = verifier.map_err(|error| rustls::Error::General(error.to_string()))?;
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(Judge::new(verifier)))
+    };
+    let mut config = match identity {
+        Some(ClientIdentity { chain, key }) => builder.with_client_auth_cert(chain, key)?,
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+fn roots(authorities: Authorities) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    let (of_host, named) = match authorities {
+        Authorities::HostAnd(named) => (true, named),
+        Authorities::Only(named) => (false, named),
+    };
+    for certificate in named {
+        roots.add(certificate)?;
+    }
+    if of_host {
+        // One that cannot be read or used is that of a server that nobody asks, as a rule.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    if of_host && roots.is_empty() { Err(TlsError::NoAuthorities) } else { Ok(roots) }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsFileError> {
     std::fs::read(path).map_err(|source| TlsFileError::Read { path: path.to_owned(), source })
 }
 
+/// All certificates of a PEM text; `None` without any, or if one is broken.
+pub fn certificates_of(pem: &[u8]) -> Option<Vec<Certificate>> {
+    let found: Vec<Certificate> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>().ok()?;
+    (!found.is_empty()).then_some(found)
+}
+
 /// All certificates of a PEM file; at least one.
-pub fn certificates(path: &Path) -> Result<Vec<reqwest::Certificate>, TlsFileError> {
-    let bad = |reason: String| TlsFileError::Unusable { path: path.to_owned(), reason };
-    let found = reqwest::Certificate::from_pem_bundle(&read(path)?);
-    let found = found.map_err(|_| bad("is not a PEM file with certificates".into()))?;
-    if found.is_empty() { Err(bad("has no PEM certificate".into())) } else { Ok(found) }
+pub fn certificates(path: &Path) -> Result<Vec<Certificate>, TlsFileError> {
+    let bad = |reason: &str| TlsFileError::Unusable { path: path.to_owned(), reason: reason.to_owned() };
+    certificates_of(&read(path)?).ok_or_else(|| bad("has no PEM certificate, or a broken one"))
 }
 
 /// A client certificate with its chain, and its private key, both PEM. They may be the same file.
-pub fn identity(certificate: &Path, key: &Path) -> Result<reqwest::Identity, TlsFileError> {
+pub fn identity(certificate: &Path, key: &Path) -> Result<ClientIdentity, TlsFileError> {
     let mut pem = read(certificate)?;
     if key != certificate {
         pem.push(b'\n');
         pem.extend(read(key)?);
     }
-    reqwest::Identity::from_pem(&pem).map_err(|_| TlsFileError::Unusable {
+    ClientIdentity::from_pem(&pem).ok_or_else(|| TlsFileError::Unusable {
         path: certificate.to_owned(),
         reason: format!("and {} are not a client certificate and its private key in PEM format", key.display()),
     })
@@ -65,14 +156,15 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ca.pem");
         assert!(certificates(&path).unwrap_err().to_string().contains("ca.pem"));
-        std::fs::write(&path, "no certificate").unwrap();
-        assert!(certificates(&path).unwrap_err().to_string().contains("certificate"));
+        for content in ["no certificate", "-----BEGIN CERTIFICATE-----\nAAAA"] {
+            std::fs::write(&path, content).unwrap();
+            assert!(certificates(&path).unwrap_err().to_string().contains("has no PEM certificate"));
+        }
         assert!(identity(&path, &path).unwrap_err().to_string().contains("are not a client certificate"));
     }
 
     #[test]
     fn certificate_and_key_are_read_from_one_file_or_two() {
-        install_provider();
         let directory = tempfile::tempdir().unwrap();
         let made = rcgen::generate_simple_self_signed(["me".to_owned()]).unwrap();
         let [certificate, key, both] = ["cert.pem", "key.pem", "both.pem"].map(|name| directory.path().join(name));
@@ -80,8 +172,9 @@ mod tests {
         std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
         std::fs::write(&both, format!("{}{}", made.cert.pem(), made.signing_key.serialize_pem())).unwrap();
         assert_eq!(certificates(&certificate).unwrap().len(), 1);
-        assert!(identity(&certificate, &key).is_ok());
-        assert!(identity(&both, &both).is_ok());
+        for found in [identity(&certificate, &key).unwrap(), identity(&both, &both).unwrap()] {
+            assert!(client_config(Authorities::Only(Vec::new()), Some(found)).is_ok());
+        }
         assert!(identity(&certificate, &certificate).is_err());
     }
 }

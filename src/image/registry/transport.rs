@@ -9,7 +9,7 @@ use super::origin::{self, MAX_REDIRECTS, Realm, RedirectRefusal};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use podstead_outbound::{self as outbound, AddressGuard, GuardedResolver};
+use podstead_outbound::{self as outbound, AddressGuard, Authorities, GuardedResolver};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use std::sync::{Arc, OnceLock};
@@ -204,18 +204,17 @@ fn client(endpoint: &Endpoint, resolver: Option<GuardedResolver>) -> Result<Clie
     }
     if access.http {
         // The host's certificate authorities are not needed, and may not be there.
-        return builder.tls_certs_only([]).build().map_err(|error| setup(explain(&error)));
+        let tls = outbound::client_config(Authorities::Only(Vec::new()), None).map_err(|error| setup(explain(&error)))?;
+        return builder.tls_backend_preconfigured(tls).build().map_err(|error| setup(explain(&error)));
     }
+    let mut authorities = Vec::new();
     for (field, path) in
         access.ca_file.iter().map(|path| ("caFile", path)).chain(endpoint.authorities.iter().map(|path| ("ca", path)))
     {
-        let certificates = outbound::certificates(path).map_err(|error| setup(format!("{field}: {}", explain(&error))))?;
-        builder = builder.tls_certs_merge(certificates);
+        authorities.extend(outbound::certificates(path).map_err(|error| setup(format!("{field}: {}", explain(&error))))?);
     }
-    if let Some((certificate, key)) = &endpoint.client {
-        let identity =
-            outbound::identity(certificate, key).map_err(|error| setup(format!("client certificate: {}", explain(&error))))?;
-        builder = builder.identity(identity);
-    }
-    builder.build().map_err(|error| setup(explain(&error)))
+    let identity = endpoint.client.as_ref().map(|(certificate, key)| outbound::identity(certificate, key)).transpose();
+    let identity = identity.map_err(|error| setup(format!("client certificate: {}", explain(&error))))?;
+    let tls = outbound::client_config(Authorities::HostAnd(authorities), identity).map_err(|error| setup(explain(&error)))?;
+    builder.tls_backend_preconfigured(tls).build().map_err(|error| setup(explain(&error)))
 }

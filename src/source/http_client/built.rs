@@ -2,7 +2,7 @@
 
 use super::{HttpAccess, HttpError};
 use crate::credentials::AuthFiles;
-use podstead_outbound::{self as outbound, AddressGuard, GuardedResolver};
+use podstead_outbound::{self as outbound, AddressGuard, Authorities, GuardedResolver};
 use reqwest::{Client, Proxy, Url};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -87,21 +87,20 @@ fn client(access: &HttpAccess, with_identity: bool, url: &Url, resolver: Option<
         let direct = reqwest::NoProxy::from_string("localhost,127.0.0.0/8,::1");
         builder = builder.proxy(through(proxy, access)?.no_proxy(direct));
     }
-    if let Some((certificate, key)) = access.client_certificate.as_ref().filter(|_| with_identity) {
-        builder = builder.identity(outbound::identity(certificate, key).map_err(HttpError::Tls)?);
-    }
-    let built = match &access.ca_file {
-        Some(path) => builder.tls_certs_only(outbound::certificates(path).map_err(HttpError::Tls)?).build(),
-        None => builder.build(),
+    let identity = access.client_certificate.as_ref().filter(|_| with_identity);
+    let identity = identity.map(|(certificate, key)| outbound::identity(certificate, key)).transpose().map_err(HttpError::Tls)?;
+    let authorities = match &access.ca_file {
+        Some(path) => Authorities::Only(outbound::certificates(path).map_err(HttpError::Tls)?),
+        None => Authorities::HostAnd(Vec::new()),
     };
-    match built {
-        Ok(client) => Ok(client),
+    match outbound::client_config(authorities, identity) {
+        Ok(tls) => builder.tls_backend_preconfigured(tls).build().map_err(setup),
         // A host without certificate authorities can still ask over http; and it cannot ask over https.
         Err(_) if access.ca_file.is_none() && url.scheme() == "http" => {
             let trusting_nobody = HttpAccess { ca_file: None, client_certificate: None, ..access.clone() };
             client_without_authorities(&trusting_nobody, resolver)
         }
-        Err(error) => Err(setup(error)),
+        Err(error) => Err(unprepared(&error)),
     }
 }
 
@@ -118,7 +117,9 @@ fn client_without_authorities(access: &HttpAccess, resolver: Option<GuardedResol
         .user_agent(concat!("podstead/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT_TIMEOUT)
-        .tls_certs_only([]);
+        .tls_backend_preconfigured(
+            outbound::client_config(Authorities::Only(Vec::new()), None).map_err(|error| unprepared(&error))?,
+        );
     if let Some(resolver) = resolver {
         builder = builder.dns_resolver(resolver);
     }
@@ -129,6 +130,10 @@ fn client_without_authorities(access: &HttpAccess, resolver: Option<GuardedResol
 }
 
 fn setup(error: reqwest::Error) -> HttpError {
-    let text = podstead_telemetry::error_chain(&error.without_url()).to_string();
+    unprepared(&error.without_url())
+}
+
+fn unprepared(error: &(dyn std::error::Error + 'static)) -> HttpError {
+    let text = podstead_telemetry::error_chain(error).to_string();
     HttpError::Setup(format!("{text} (if the host has no certificate authorities, install ca-certificates or set caFile)"))
 }

@@ -3,8 +3,8 @@
 use super::exec::{self, ExecError};
 use super::kubeconfig::{Kubeconfig, KubeconfigError, Material};
 use jiff::Timestamp;
-use podstead_outbound::{self as outbound, Secret, SecretError, TlsFileError};
-use reqwest::{Certificate, Client, Proxy, Url};
+use podstead_outbound::{self as outbound, Authorities, ClientIdentity, Secret, SecretError, TlsError, TlsFileError};
+use reqwest::{Client, Proxy, Url};
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -38,6 +38,9 @@ pub enum IdentityError {
     /// The plugin.
     #[error(transparent)]
     Exec(#[from] ExecError),
+    /// Certificates that do not fit.
+    #[error("prepare TLS to the API server")]
+    Prepare(#[from] TlsError),
     /// The client cannot be made.
     #[error("prepare the connection to the API server")]
     Setup(#[source] reqwest::Error),
@@ -83,13 +86,13 @@ impl Identity {
             // What the environment names, as for the other connections of the daemon.
             None => builder,
         };
-        builder = match authorities {
-            Some(Material::File(path)) => builder.tls_certs_only(outbound::certificates(&path)?),
+        let authorities = match authorities {
+            Some(Material::File(path)) => Authorities::Only(outbound::certificates(&path)?),
             Some(Material::Inline(pem)) => {
-                let found = Certificate::from_pem_bundle(pem.expose().as_bytes());
-                builder.tls_certs_only(found.map_err(|_| IdentityError::Pem("certificate-authority-data"))?)
+                let found = outbound::certificates_of(pem.expose().as_bytes());
+                Authorities::Only(found.ok_or(IdentityError::Pem("certificate-authority-data"))?)
             }
-            None => builder,
+            None => Authorities::HostAnd(Vec::new()),
         };
         let pair = match certificate {
             Some((Material::File(certificate), Material::File(key))) => Some(outbound::identity(&certificate, &key)?),
@@ -99,13 +102,10 @@ impl Identity {
         let of_plugin = given.as_ref().and_then(|given| given.certificate.as_ref());
         let of_plugin = of_plugin
             .map(|pem| {
-                reqwest::Identity::from_pem(pem.expose().as_bytes())
-                    .map_err(|_| IdentityError::Pem("the certificate of the exec plugin"))
+                ClientIdentity::from_pem(pem.expose().as_bytes()).ok_or(IdentityError::Pem("the certificate of the exec plugin"))
             })
             .transpose()?;
-        if let Some(pair) = of_plugin.or(pair) {
-            builder = builder.identity(pair);
-        }
+        builder = builder.tls_backend_preconfigured(outbound::client_config(authorities, of_plugin.or(pair))?);
         let token = match token {
             Some(Material::File(path)) => Some(Secret::read(&path)?),
             Some(Material::Inline(token)) => Some(token),
@@ -146,11 +146,11 @@ fn stamp(path: &Path) -> Stamp {
 }
 
 /// Certificate and key, at least one of which is in the kubeconfig itself.
-fn identity_of(certificate: &Material, key: &Material) -> Result<reqwest::Identity, IdentityError> {
+fn identity_of(certificate: &Material, key: &Material) -> Result<ClientIdentity, IdentityError> {
     let text = |material: &Material| match material {
         Material::File(path) => Secret::read(path),
         Material::Inline(text) => Ok(text.clone()),
     };
     let pem = format!("{}\n{}", text(certificate)?.expose(), text(key)?.expose());
-    reqwest::Identity::from_pem(pem.as_bytes()).map_err(|_| IdentityError::Pem("client-certificate-data"))
+    ClientIdentity::from_pem(pem.as_bytes()).ok_or(IdentityError::Pem("client-certificate-data"))
 }
