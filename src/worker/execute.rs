@@ -354,7 +354,7 @@ impl Executor<'_> {
 }
 
 /// Returns true for an error of a start that damaged files of an image may be the reason of: a program that is none, or that cannot be read. The kernel's
-/// word for it comes through a shim, as text.
+/// word for it comes through a shim, as text, which has more to say of a program for another processor, and of a script.
 fn suggests_damage(message: &str) -> bool {
     // ENOEXEC, EIO, ELIBBAD and EUCLEAN, as podstead, its libraries and libc spell them.
     const SIGNS: [&str; 6] = [
@@ -365,5 +365,5 @@ fn suggests_damage(message: &str) -> bool {
         "corrupted shared library",
         "tructure needs cleaning",
     ];
-    SIGNS.iter().any(|sign| message.contains(sign))
+    SIGNS.iter().any(|sign| message.contains(sign)) && !message.contains("exec format error: it is a ")
 }

@@ -1,14 +1,16 @@
 //! Executing a program with the error that execve gave, in the words that people know from other runtimes.
 
+use super::program;
 use libcontainer::oci_spec::runtime::Spec;
 use libcontainer::workload::{Executor, ExecutorError, ExecutorSetEnvsError, ExecutorValidationError};
 use nix::errno::Errno;
 use std::collections::HashMap;
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Default `PATH`, used when the environment sets none.
@@ -52,6 +54,12 @@ pub(super) fn execute(arguments: &[String], environment: &[String]) -> String {
             // As execvp: what is not there or may not be executed is passed over, anything else ends the search.
             Errno::ENOENT | Errno::ENOTDIR if !name.contains('/') => {}
             Errno::EACCES if !name.contains('/') => denied = Some(error),
+            // The file is looked at here: the host's files are out of sight, and the container's are those of this process.
+            Errno::ENOEXEC => {
+                let reason = program::reason(Path::new(OsStr::from_bytes(program.as_bytes())));
+                let reason = reason.map_or_else(String::new, |reason| format!(": it is {reason}"));
+                return format!("exec {name:?}: exec format error{reason}");
+            }
             other => return explain(name, other),
         }
     }
@@ -74,7 +82,6 @@ fn explain(name: &str, error: Errno) -> String {
     match error {
         Errno::ENOENT => format!("exec {name:?}: no such file or directory"),
         Errno::EACCES => format!("exec {name:?}: permission denied"),
-        Errno::ENOEXEC => format!("exec {name:?}: exec format error"),
         other => format!("exec {name:?}: {}", other.desc()),
     }
 }

@@ -13,6 +13,7 @@ mod failure;
 mod home;
 mod mounts;
 mod places;
+mod program;
 mod report;
 mod root;
 mod stage;

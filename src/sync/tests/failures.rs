@@ -113,8 +113,9 @@ async fn program_that_is_none_puts_its_image_in_doubt() {
     let mut host = Host::new().await;
     let web = || FakeOperation::ExecuteContainer(ContainerName::new("web"));
     host.runtime.fail(web(), "exec \"/bin/web\": no such file or directory");
+    host.runtime.fail(web(), "exec \"/bin/web\": exec format error: it is a program for arm64, and this host is amd64");
     host.say(PodOp::Add, &[&pod("web", ONE)]).await;
-    host.run(1).await;
+    host.run(15).await;
     assert_eq!(host.images.doubts(), [""; 0]);
     host.runtime.fail(web(), "exec \"/bin/web\": exec format error");
     host.run(60).await;

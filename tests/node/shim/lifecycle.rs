@@ -60,20 +60,41 @@ async fn owner_executes_program_closed_to_others() {
     let program = host.layer().join("private/busybox");
     std::fs::copy(host.layer().join("bin/busybox"), &program).unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o750)).unwrap();
-    std::fs::write(host.layer().join("bin/garbage"), [0x7f, 1, 2, 3]).unwrap();
-    std::fs::set_permissions(host.layer().join("bin/garbage"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let pod = host.pod("private");
     node.runtime.create_sandbox(&pod).await.unwrap();
     let mut container = host.container(&pod, "main", "");
     container.args = ["/private/busybox", "sh", "-c", "exit 3"].map(str::to_owned).to_vec();
     node.runtime.start_container(&container).await.unwrap();
     assert_eq!(outcome(&node.exited(&container).await), (3, None, false));
+}
 
-    let mut garbage = host.container(&pod, "garbage", "");
-    garbage.args = vec!["/bin/garbage".to_owned()];
-    match node.runtime.start_container(&garbage).await {
-        Err(StartError::Execute(reason)) => assert_eq!(reason, r#"exec "/bin/garbage": exec format error"#),
-        other => panic!("{other:?}"),
+#[tokio::test(flavor = "multi_thread")]
+async fn program_that_is_none_is_explained() {
+    let host = Host::new();
+    let node = host.node();
+    let of_s390x = b"\x7fELF\x02\x02\x01\0\0\0\0\0\0\0\0\0\0\x02\0\x16";
+    let programs: [(&str, &[u8], &str); 3] = [
+        ("damaged", &[0x7f, 1, 2, 3], ""),
+        ("foreign", of_s390x, ": it is a program for s390x, and this host is "),
+        ("script", b"exit 0\n", ": it is a text without a first line such as #!/bin/sh"),
+    ];
+    for (name, content, _) in programs {
+        let program = host.layer().join("bin").join(name);
+        std::fs::write(&program, content).unwrap();
+        std::fs::set_permissions(program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let pod = host.pod("none");
+    node.runtime.create_sandbox(&pod).await.unwrap();
+    for (name, _, explained) in programs {
+        let mut container = host.container(&pod, name, "");
+        container.args = vec![format!("/bin/{name}")];
+        match node.runtime.start_container(&container).await {
+            Err(StartError::Execute(reason)) => {
+                let expected = format!("exec \"/bin/{name}\": exec format error{explained}");
+                assert!(reason.starts_with(&expected) && (reason == expected) == !explained.ends_with("is "), "{reason}");
+            }
+            other => panic!("{other:?}"),
+        }
     }
 }
 
