@@ -45,6 +45,14 @@ enum Replaced {
     Other,
 }
 
+/// Keeps a checksum, of at most [`SUMS_MAX`]: without it, the file is read once more. The inode may have been that of a file which is gone.
+fn keep(sums: &mut BTreeMap<u64, u32>, inode: u64, sum: Option<u32>) {
+    sums.remove(&inode);
+    if let Some(sum) = sum.filter(|_| sums.len() < SUMS_MAX) {
+        sums.insert(inode, sum);
+    }
+}
+
 fn failed(operation: &'static str, path: &[u8], errno: Errno) -> UnpackError {
     UnpackError::Io { operation, entry: lossy(path), source: errno.into() }
 }
@@ -121,18 +129,13 @@ impl Tree {
         self.keep_sum(file.as_fd(), sum).map_err(|error| failed("inspect", path, error))
     }
 
-    /// Keeps the checksum of a complete file, if there is one: without it, the file is read once more. An inode may be that of a file which is gone.
+    /// Keeps the checksum of a complete file, if there is one.
     fn keep_sum(&mut self, file: BorrowedFd<'_>, sum: Option<WrittenSum>) -> rustix::io::Result<()> {
         if self.content == Content::Volume {
             return Ok(());
         }
         let inode = fstat(file)?.st_ino;
-        self.sums.remove(&inode);
-        if let Some(Ok(sum)) = sum.map(|sum| sum.finish(file))
-            && self.sums.len() < SUMS_MAX
-        {
-            self.sums.insert(inode, sum);
-        }
+        keep(&mut self.sums, inode, sum.and_then(|sum| sum.finish(file).ok()));
         Ok(())
     }
 
@@ -440,4 +443,24 @@ fn attributes(fd: BorrowedFd<'_>, entry: &Entry) -> rustix::io::Result<u64> {
     fchmod(fd, Mode::from_raw_mode(entry.mode))?;
     let lost = xattr::set(&Target::Open(fd), &entry.xattrs);
     lost.map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_beyond_the_limit_are_left_out() {
+        let mut sums: BTreeMap<u64, u32> = (0..SUMS_MAX as u64).map(|inode| (inode, 1)).collect();
+        let most = SUMS_MAX as u64;
+        keep(&mut sums, most, Some(2));
+        assert_eq!((sums.len(), sums.get(&most)), (SUMS_MAX, None));
+        // Another file has the inode of one that was replaced: the old checksum is never that of the new file.
+        keep(&mut sums, 7, Some(3));
+        keep(&mut sums, 8, None);
+        assert_eq!((sums.get(&7), sums.get(&8)), (Some(&3), None));
+        keep(&mut sums, most, Some(4));
+        keep(&mut sums, 8, Some(5));
+        assert_eq!((sums.get(&most), sums.get(&8), sums.len()), (Some(&4), None, SUMS_MAX));
+    }
 }
