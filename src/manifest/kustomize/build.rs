@@ -245,7 +245,7 @@ impl<'t, 'f> Builder<'t, 'f> {
     }
 
     /// Counts an object.
-    fn count(&mut self, at: u32) -> Result<(), Fault> {
+    pub(super) fn count(&mut self, at: u32) -> Result<(), Fault> {
         self.objects += 1;
         if self.objects > self.limits.max_objects {
             let message = format!("the build has more than {} objects", self.limits.max_objects);

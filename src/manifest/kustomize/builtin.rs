@@ -54,6 +54,39 @@ pub(super) enum Transformer {
     Hash,
 }
 
+/// A generator with its configuration.
+#[derive(Debug)]
+pub(super) enum Generating {
+    /// A ConfigMap or Secret.
+    Content(Generated, Generator),
+    /// A ServiceAccount that stands for one of Google's cloud.
+    Account(CloudAccount),
+}
+
+/// Names of a ServiceAccount, here and in the cloud.
+#[derive(Debug)]
+pub(super) struct CloudAccount {
+    pub(super) at: u32,
+    name: Text,
+    namespace: Text,
+    cloud_name: Text,
+    project: Text,
+}
+
+impl CloudAccount {
+    /// The object as a text. As upstream has it, names go into it as they are.
+    pub(super) fn text(&self) -> String {
+        let (account, project, name) = (&self.cloud_name.text, &self.project.text, &self.name.text);
+        let annotation = format!("iam.gke.io/gcp-service-account: {account}@{project}.iam.gserviceaccount.com");
+        let mut text =
+            format!("apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  annotations:\n    {annotation}\n  name: {name}\n");
+        if !self.namespace.is_empty() {
+            text.push_str(&format!("  namespace: {}\n", self.namespace.text));
+        }
+        text
+    }
+}
+
 /// A value, and the fields that it is added to.
 #[derive(Debug)]
 pub(super) struct Values {
@@ -74,7 +107,9 @@ pub(super) struct ValueTarget {
     pub(super) position: i64,
 }
 
-const GENERATORS: &[&str] = &["ConfigMapGenerator", "SecretGenerator"];
+const POLICY_GENERATOR: &str = "IAMPolicyGenerator";
+
+const GENERATORS: &[&str] = &["ConfigMapGenerator", POLICY_GENERATOR, "SecretGenerator"];
 
 const TRANSFORMERS: &[&str] = &[
     "AnnotationsTransformer",
@@ -145,8 +180,9 @@ pub(super) fn converts(kind: &str) -> bool {
 }
 
 /// Reads the configuration of a generator.
-pub(super) fn generator(config: &Resource, lenient: &Lenient) -> Result<(Generated, Generator), Fault> {
+pub(super) fn generator(config: &Resource, lenient: &Lenient) -> Result<Generating, Fault> {
     let kind = match kind(config, "generators", GENERATORS, TRANSFORMERS, "transformers")? {
+        POLICY_GENERATOR => return account(config, lenient).map(Generating::Account),
         "SecretGenerator" => Generated::Secret,
         _ => Generated::ConfigMap,
     };
@@ -159,7 +195,31 @@ pub(super) fn generator(config: &Resource, lenient: &Lenient) -> Result<(Generat
             *text = metadata(config, key);
         }
     }
-    Ok((kind, generator))
+    Ok(Generating::Content(kind, generator))
+}
+
+fn account(config: &Resource, lenient: &Lenient) -> Result<CloudAccount, Fault> {
+    let node = own_fields(config);
+    let item = Item::lenient_root(&node, config.tree.at, lenient);
+    let fields = item.fields(&["cloud", "kubernetesService", "serviceAccount"])?;
+    let cloud = required(&fields, "cloud")?.string()?;
+    if cloud.text != "gke" {
+        return Err(fields.fault("cloud", format!("the cloud {} is not known", quoted(&cloud.text))).hint("it must be gke"));
+    }
+    let two = |field: &str, [first, second]: [&'static str; 2]| {
+        let inner = required(&fields, field)?.fields(&[first, second])?;
+        Ok::<_, Fault>((inner.string(first)?, inner.string(second)?))
+    };
+    let (name, namespace) = two("kubernetesService", ["name", "namespace"])?;
+    let (cloud_name, project) = two("serviceAccount", ["name", "projectId"])?;
+    for (text, field) in
+        [(&name, "kubernetesService.name"), (&cloud_name, "serviceAccount.name"), (&project, "serviceAccount.projectId")]
+    {
+        if text.is_empty() {
+            return Err(Fault::at(code::MISSING_FIELD, config.tree.at, "is required").field(field));
+        }
+    }
+    Ok(CloudAccount { at: config.tree.at, name, namespace, cloud_name, project })
 }
 
 /// Reads the configuration of a transformer.

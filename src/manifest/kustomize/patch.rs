@@ -99,6 +99,7 @@ pub(super) fn apply_legacy_json(
     if target.name_text.is_empty() {
         return Err(Fault::at(CODE, target.at, "the target must have a name").field("target.name"));
     }
+    check_json(text)?;
     let operations = operations(&texts.plain(&text.bytes, text.place)?, text.at)?;
     if operations.is_empty() {
         return Err(Fault::at(CODE, text.at, "the patch is empty"));
@@ -132,9 +133,22 @@ pub(super) fn is_inline(text: &Text, texts: &Texts<'_>) -> Option<Vec<Tree>> {
 fn content(text: &PatchText, texts: &Texts<'_>, rules: Rules<'_>) -> Result<Content, Fault> {
     let trees = texts.documents(&text.bytes, text.place)?;
     if trees.first().is_some_and(|tree| matches!(tree.value, Value::List(_))) {
+        check_json(text)?;
         return operations(&texts.plain(&text.bytes, text.place)?, text.at).map(Content::Json);
     }
     Ok(Content::Strategic(resources_of(trees, rules.limits)?))
+}
+
+/// Refuses a JSON patch that begins with `[` and is no JSON: upstream takes only other texts for YAML.
+fn check_json(text: &PatchText) -> Result<(), Fault> {
+    if !text.bytes.starts_with(b"[") {
+        return Ok(());
+    }
+    let error = serde_json::from_slice::<serde::de::IgnoredAny>(&text.bytes).err();
+    error.map_or(Ok(()), |error| {
+        let fault = Fault::at(CODE, text.at, format!("a JSON patch that begins with [ must be JSON: {error}"));
+        Err(fault.hint("write it in block style, e.g. - op: remove"))
+    })
 }
 
 /// Merges a patch into the object that it names.

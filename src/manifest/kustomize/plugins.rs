@@ -2,10 +2,9 @@
 //! and those that are built into kustomize are run.
 
 use super::build::{Accumulator, Builder, Target, origin_of_file};
-use super::builtin::{self, Transformer, ValueTarget, Values};
+use super::builtin::{self, CloudAccount, Generating, Transformer, ValueTarget, Values};
 use super::config::FieldSpec;
-use super::generate::Kind as Generated;
-use super::kustomization::{Generator, Patch};
+use super::kustomization::Patch;
 use super::origin::{self, Maker};
 use super::reader::{Lenient, Text};
 use super::resource::{PREVIOUS_NAMES, Resource};
@@ -13,7 +12,7 @@ use super::resources::resources_of;
 use super::texts::Place;
 use super::transform::{self, Affix, Namespace};
 use super::tree::{Tree, Value};
-use super::{CODE, patch, paths, value_add};
+use super::{CODE, patch, paths, resources, value_add};
 use crate::fault::{Fault, code};
 
 /// Bytes of all former names of one object. Each renaming adds one, so that many of them could make it very large.
@@ -30,7 +29,7 @@ pub(super) struct Configured<T> {
 
 impl Builder<'_, '_> {
     /// Reads what `generators` names.
-    pub(super) fn generators(&mut self, target: &Target) -> Result<Vec<Configured<(Generated, Generator)>>, Fault> {
+    pub(super) fn generators(&mut self, target: &Target) -> Result<Vec<Configured<Generating>>, Fault> {
         self.read_all(target, &target.kustomization.generators, builtin::generator)
     }
 
@@ -90,12 +89,27 @@ impl Builder<'_, '_> {
     pub(super) fn run_generators(
         &mut self,
         target: &Target,
-        generators: &[Configured<(Generated, Generator)>],
+        generators: &[Configured<Generating>],
         built: &mut Accumulator,
     ) -> Result<(), Fault> {
-        for Configured { config, what: (kind, generator) } in generators {
+        for Configured { config, what } in generators {
             let maker = Maker::configuration(config, config.kind());
-            self.generate_one(target, generator, *kind, None, maker, built)?;
+            match what {
+                Generating::Content(kind, generator) => self.generate_one(target, generator, *kind, None, maker, built)?,
+                Generating::Account(account) => self.generate_account(account, maker, built)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn generate_account(&mut self, account: &CloudAccount, maker: Option<Maker<'_>>, built: &mut Accumulator) -> Result<(), Fault> {
+        let trees = self.texts.documents(account.text().as_bytes(), Place::String(account.at))?;
+        for mut resource in resources_of(trees, self.limits)? {
+            if let Some(maker) = &maker {
+                origin::note_generator(&mut resource, maker);
+            }
+            self.count(account.at)?;
+            resources::absorb(&mut built.resources, resource)?;
         }
         Ok(())
     }

@@ -392,3 +392,26 @@ metadata:
 "#;
     assert_eq!(output_of(kustomization, resources), expected);
 }
+
+#[test]
+fn text_that_begins_with_a_bracket_is_json() {
+    let patch = |text: &str| format!("patches:\n- target: {{kind: ConfigMap}}\n  patch: |-\n    {text}\n");
+    let map = format!("{CONFIG_MAP}data: {{a: b}}\n");
+    for text in [
+        r#"[{"op": "replace", "path": "/data/a", "value": "c"}]"#,
+        r#"- {op: replace, path: /data/a, value: c}"#,
+        "# YAML\n    [{op: replace, path: /data/a, value: c}]",
+    ] {
+        assert!(output_of(&patch(text), &map).contains("a: c"), "{text}");
+    }
+    for text in [
+        "[{op: replace, path: /data/a, value: c}]",
+        r#"[{"op": "replace", "path": "/data/a", "value": "c"},]"#,
+        "[{\"op\": \"replace\", \"path\": \"/data/a\", \"value\": \"c\"}] # comment",
+    ] {
+        let error = error_of(&patch(text), &map);
+        assert!(error.contains("a JSON patch that begins with [ must be JSON") && error.contains("block style"), "{error}");
+    }
+    let legacy = "patchesJson6902:\n- target: {version: v1, kind: ConfigMap, name: c}\n  patch: '[{op: remove, path: /data}]'\n";
+    assert!(error_of(legacy, &map).contains("must be JSON"));
+}

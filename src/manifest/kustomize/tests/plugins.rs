@@ -562,3 +562,28 @@ metadata:
 "#;
     assert_eq!(output("", &files), expected);
 }
+
+#[test]
+fn account_of_a_cloud_is_generated() {
+    let generator = |fields: &str| {
+        format!(
+            "namePrefix: p-\ngenerators:\n- |-\n  apiVersion: builtin\n  kind: IAMPolicyGenerator\n  metadata: {{name: x}}\n{fields}"
+        )
+    };
+    let fields = "  cloud: gke\n  kubernetesService: {name: ksa, namespace: ns}\n  serviceAccount: {name: gsa, projectId: '12'}\n";
+    let expected = "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  annotations:\n    \
+                    iam.gke.io/gcp-service-account: gsa@12.iam.gserviceaccount.com\n  name: p-ksa\n  namespace: ns\n";
+    assert!(output_of(&generator(fields), CONFIG_MAP).contains(expected));
+    let without = fields.replace(", namespace: ns", "");
+    assert!(output_of(&generator(&without), CONFIG_MAP).contains(&expected.replace("  namespace: ns\n", "")));
+    for (before, after, told) in [
+        ("gke", "aws", "cloud: the cloud \"aws\" is not known (it must be gke)"),
+        ("name: gsa, ", "", "serviceAccount.name: is required"),
+        ("'12'", "12", "serviceAccount.projectId: expected a string, found the number 12"),
+        ("  cloud: gke\n", "", "cloud: is required"),
+        ("name: ksa", "name: \"a: b\"", "error[yaml-syntax]"),
+    ] {
+        let error = error_of(&generator(&fields.replace(before, after)), CONFIG_MAP);
+        assert!(error.starts_with("kustomization.yaml:") && error.contains(told), "{error}");
+    }
+}

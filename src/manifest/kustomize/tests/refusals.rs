@@ -107,7 +107,7 @@ fn patches_that_fit_nothing_are_refused() {
     let patch = |text: &str| format!("patches:\n- patch: |-\n    {}\n", text.replace('\n', "\n    "));
     let missing = error_of(&patch("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: d}"), CONFIG_MAP);
     assert!(missing.contains("there is no object ConfigMap.v1.[noGrp]/d.[noNs], which the patch is for"), "{missing}");
-    assert!(error_of(&patch("[{op: remove, path: /data}]"), CONFIG_MAP).contains("a JSON patch must have a target"));
+    assert!(error_of(&patch("- {op: remove, path: /data}"), CONFIG_MAP).contains("a JSON patch must have a target"));
     let target = "patches:\n- target: {kind: ConfigMap}\n  patch: '[{\"op\": \"remove\", \"path\": \"/data\"}]'\n";
     assert!(error_of(target, CONFIG_MAP).contains("/data does not exist, in ConfigMap.v1.[noGrp]/c.[noNs]"));
     let wrong = error_of(
