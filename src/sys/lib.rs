@@ -14,6 +14,7 @@ pub mod jail;
 pub mod layout;
 pub mod loopback;
 pub mod machine_key;
+pub mod medium;
 pub mod memory;
 pub mod mount_tree;
 pub mod mounts;

@@ -138,6 +138,8 @@ pub struct BundlePlace {
     pub directory: PathBuf,
     /// File systems that others mount count, too.
     pub removable: bool,
+    /// Label of a file system that is mounted to look for bundles.
+    pub mount_label: Option<String>,
     /// Name of the bundles; `None` for that of the first one.
     pub name: Option<String>,
     /// Name of this host.

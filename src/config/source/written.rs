@@ -219,6 +219,10 @@ pub struct WrittenBundle {
     /// Also take bundles from the directory `podstead` of file systems that are mounted, such as USB sticks. Needs `requireSignature`. Default: false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removable: Option<bool>,
+    /// Label of a vfat, exfat or ext4 file system, such as that of a USB stick. podstead mounts it read-only while it looks into its directory
+    /// `podstead`. Needs `requireSignature`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount_label: Option<String>,
     /// Name of the bundles. Default: that of the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,

@@ -21,6 +21,15 @@ pub(super) enum BundleError {
         #[source]
         source: io::Error,
     },
+    /// The medium with the label.
+    #[error("mount {} to look for bundles", device.display())]
+    Mount {
+        /// The device.
+        device: PathBuf,
+        /// The reason.
+        #[source]
+        source: io::Error,
+    },
     /// The file cannot be opened.
     #[error("open bundle {}", path.display())]
     Open {

@@ -1,14 +1,17 @@
-//! Files that may be bundles: in the directory, and in the folder `podstead` of file systems that others mount.
+//! Files that may be bundles: in the directory, in the folder `podstead` of file systems that others mount, and in that of the medium with the label
+//! that the configuration names, which is mounted here for as long as its files are open.
 //!
 //! Somebody else made a removable file system, so that no symlink on it is followed. In the directory, which belongs to root, they are:
 //! `podstead bundle apply` makes one.
 
 use super::error::BundleError;
-use podstead_sys::{file_lease, mounts};
+use podstead_sys::{file_lease, medium, mounts};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -38,7 +41,7 @@ pub(super) struct Looked {
 }
 
 /// Opens all files that may be bundles, except those that are being written. Blocks.
-pub(super) fn look(directory: &Path, removable: bool) -> Looked {
+pub(super) fn look(directory: &Path, removable: bool, labelled: Option<&Path>) -> Looked {
     let mut looked = Looked::default();
     let open = |name: &OsString| {
         let path = directory.join(name);
@@ -49,22 +52,41 @@ pub(super) fn look(directory: &Path, removable: bool) -> Looked {
     looked.add(directory, names(directory), open);
     if removable {
         for point in media(&mounts::mounts().unwrap_or_default(), directory) {
-            let (folder, inside) = (point.join(FOLDER), File::open(&point));
-            let Ok(inside) = inside else { continue };
-            let below = |path: PathBuf, flags: OFlags| {
-                let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-                openat2(&inside, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve).map(File::from).map_err(io::Error::from)
-            };
-            let listed = below(FOLDER.into(), OFlags::RDONLY | OFlags::DIRECTORY).and_then(|opened| names_in(&opened));
-            looked.add(&folder, listed, |name| {
-                (folder.join(name), below(Path::new(FOLDER).join(name), OFlags::RDONLY | OFlags::NONBLOCK))
-            });
+            if let Ok(top) = File::open(&point) {
+                looked.add_medium(&point, &top);
+            }
+        }
+    }
+    if let Some(device) = labelled {
+        match medium::mount_medium(device) {
+            Ok(top) => looked.add_medium(device, &top),
+            Err(error) if is_absent(&error) => {}
+            Err(source) => looked.problems.push(BundleError::Mount { device: device.to_owned(), source }),
         }
     }
     looked
 }
 
+/// Returns true if there is no medium: no device, or nothing in the reader.
+fn is_absent(error: &io::Error) -> bool {
+    let absent = [Errno::NOENT, Errno::NOMEDIUM, Errno::NXIO, Errno::NODEV];
+    absent.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
 impl Looked {
+    /// Adds what is in the folder below `top`, the directory at the top of the file system at `point`.
+    fn add_medium(&mut self, point: &Path, top: impl AsFd) {
+        let folder = point.join(FOLDER);
+        let below = |path: PathBuf, flags: OFlags| {
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+            openat2(&top, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve).map(File::from).map_err(io::Error::from)
+        };
+        let listed = below(FOLDER.into(), OFlags::RDONLY | OFlags::DIRECTORY).and_then(|opened| names_in(&opened));
+        self.add(&folder, listed, |name| {
+            (folder.join(name), below(Path::new(FOLDER).join(name), OFlags::RDONLY | OFlags::NONBLOCK))
+        });
+    }
+
     fn add(&mut self, place: &Path, names: io::Result<Vec<OsString>>, open: impl Fn(&OsString) -> (PathBuf, io::Result<File>)) {
         let names = match names {
             Ok(names) => names,
@@ -156,15 +178,15 @@ mod tests {
         std::fs::create_dir(at("f.bundle")).unwrap();
         rustix::fs::mknodat(rustix::fs::CWD, at("g.bundle"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
         let writer = File::create(at("h.bundle")).unwrap();
-        let looked = look(directory.path(), false);
+        let looked = look(directory.path(), false, None);
         let names = |looked: &Looked| -> Vec<String> {
             looked.found.iter().map(|found| found.path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
         };
         assert_eq!(names(&looked), ["a.bundle", "e.bundle"]);
         assert_eq!(looked.problems.len(), 2, "{:?}", looked.problems);
         drop((looked, writer));
-        assert_eq!(names(&look(directory.path(), false)), ["a.bundle", "e.bundle", "h.bundle"]);
-        let gone = look(&at("nothing"), false);
+        assert_eq!(names(&look(directory.path(), false, None)), ["a.bundle", "e.bundle", "h.bundle"]);
+        let gone = look(&at("nothing"), false, None);
         assert!(gone.found.is_empty() && gone.problems.is_empty());
     }
 }

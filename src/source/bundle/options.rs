@@ -17,6 +17,8 @@ pub struct BundleOptions {
     pub directory: PathBuf,
     /// Bundles in the folder `podstead` of file systems that others mount count, too.
     pub removable: bool,
+    /// Device, as named by the label of its file system, that is mounted to look into its folder `podstead`.
+    pub labelled: Option<PathBuf>,
     /// Name of the bundles; `None` for that of the last one that was taken, at first any.
     pub name: Option<String>,
     /// Name of this host.

@@ -108,7 +108,7 @@ impl BundlePlace {
             self.known = read.unwrap_or(Known::Nothing { reported: false });
         }
         // Before the look: what comes after it gives a hint.
-        self.watch.set(&self.options.directory, self.options.removable);
+        self.watch.set(&self.options);
         let options = Arc::clone(&self.options);
         let (candidates, problem) = blocking(move || verified(&options)).await;
         let rules = Rules {
@@ -228,6 +228,7 @@ fn is_of_the_content(error: &BundleError) -> bool {
         BundleError::Archive { source, .. } => source.is_of_the_content(),
         BundleError::Tree { .. } => true,
         BundleError::List { .. }
+        | BundleError::Mount { .. }
         | BundleError::Open { .. }
         | BundleError::Signers(_)
         | BundleError::Unsigned(_)
@@ -254,7 +255,7 @@ fn verified(options: &BundleOptions) -> (Vec<Candidate>, Option<String>) {
     if let Err(error) = std::fs::create_dir_all(&options.directory) {
         tracing::debug!(path = %options.directory.display(), %error, "cannot create the directory of bundles");
     }
-    let Looked { found, mut problems } = find::look(&options.directory, options.removable);
+    let Looked { found, mut problems } = find::look(&options.directory, options.removable, options.labelled.as_deref());
     let mut candidates = Vec::new();
     for Found { path, file } in found {
         let head = match read_head(&file) {

@@ -1,5 +1,6 @@
 //! Hints that bundles came or went: inotify for the directory, and the kernel's table of mounts for media.
 
+use super::options::BundleOptions;
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use podstead_sys_async::mount_table::MountTable;
@@ -12,6 +13,7 @@ pub(super) struct Watch {
     hint: mpsc::Sender<()>,
     hints: mpsc::Receiver<()>,
     directory: Option<RecommendedWatcher>,
+    devices: Option<RecommendedWatcher>,
     mounts: Option<MountTable>,
 }
 
@@ -19,15 +21,21 @@ impl Watch {
     /// Gives no hint before it is set.
     pub(super) fn new() -> Self {
         let (hint, hints) = mpsc::channel(1);
-        Self { hint, hints, directory: None, mounts: None }
+        Self { hint, hints, directory: None, devices: None, mounts: None }
     }
 
     /// Watches anew: what comes from now on gives a hint. The directory may be another one than before.
-    pub(super) fn set(&mut self, directory: &Path, removable: bool) {
-        drop(self.directory.take());
+    pub(super) fn set(&mut self, options: &BundleOptions) {
+        drop((self.directory.take(), self.devices.take()));
         while self.hints.try_recv().is_ok() {}
-        self.directory = watch(directory, self.hint.clone());
-        if removable && self.mounts.is_none() {
+        self.directory = watch(&options.directory, self.hint.clone());
+        // The kernel has no directory of labels before the first one is there: then its parent tells.
+        let labels = options.labelled.as_deref().and_then(Path::parent);
+        self.devices = labels.and_then(|labels| {
+            let parent = labels.parent().filter(|_| !labels.is_dir());
+            watch(parent.unwrap_or(labels), self.hint.clone())
+        });
+        if options.removable && self.mounts.is_none() {
             match MountTable::watch() {
                 Ok(mounts) => self.mounts = Some(mounts),
                 Err(error) => tracing::warn!(%error, "cannot watch for mounts; media are looked for at the interval"),

@@ -83,3 +83,52 @@ async fn bundle_on_a_medium_is_taken_when_it_is_mounted() {
     assert!(matches!(source.next().await, podstead::artifact::SourceReport::Recovered), "it is no failure that it is gone");
     assert_eq!(bench.references().await, ["localhost/app:1"]);
 }
+
+/// A device of the kernel that a file stands behind.
+struct LoopDevice(PathBuf);
+
+impl LoopDevice {
+    fn of(file: &Path) -> Self {
+        let shown = run(Command::new("losetup").args(["--find", "--show", "--read-only"]).arg(file));
+        Self(shown.trim().into())
+    }
+
+    fn is_in_use(file: &Path) -> bool {
+        !run(Command::new("losetup").arg("--associated").arg(file)).is_empty()
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        // The kernel detaches it when its last user has gone.
+        drop(Command::new("losetup").arg("--detach").arg(&self.0).output());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn medium_with_the_label_is_mounted_while_it_is_read() {
+    let (bench, stick) = (Bench::new(), Stick::new());
+    stick.plug_in();
+    stick.write("a.bundle", &made(1).bytes());
+    let secret = bench.path("secret.bundle");
+    std::fs::write(&secret, made(9).bytes()).unwrap();
+    std::os::unix::fs::symlink(&secret, stick.path("mounted/podstead/b.bundle")).unwrap();
+    stick.pull_out();
+    let labels = bench.path("by-label");
+    // Only the kernel tells.
+    let hour = Duration::from_secs(3600);
+    let mut source = Following::start(BundleOptions { labelled: Some(labels.join("FLEET")), interval: hour, ..bench.options() });
+    assert_eq!(source.artifact().await.revision.0, "none");
+    // The first device with a label: as udev does it, the directory comes with it.
+    let device = LoopDevice::of(&stick.path("disk"));
+    std::fs::create_dir(&labels).unwrap();
+    std::os::unix::fs::symlink(&device.0, labels.join("OTHER")).unwrap();
+    std::fs::rename(labels.join("OTHER"), labels.join("FLEET")).unwrap();
+    assert_eq!(source.artifact().await.revision.0, made(1).revision());
+    assert_eq!(bench.references().await, ["localhost/app:1"]);
+    // It is not mounted any more, so that whoever plugged it in may pull it out.
+    std::fs::remove_file(labels.join("FLEET")).unwrap();
+    drop(device);
+    let file = stick.path("disk");
+    crate::support::eventually("nobody uses the medium", || !LoopDevice::is_in_use(&file)).await;
+}

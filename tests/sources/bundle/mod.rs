@@ -45,6 +45,7 @@ fn options_at(state: &Path, directory: &Path, images: &Arc<ImageStore>) -> Bundl
     BundleOptions {
         directory: directory.to_owned(),
         removable: false,
+        labelled: None,
         name: None,
         host: "edge-1".into(),
         interval: Duration::from_millis(30),

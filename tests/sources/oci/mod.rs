@@ -14,6 +14,7 @@ mod signing;
 
 use crate::follower::DEADLINE;
 use crate::following::{Followed, Following};
+use crate::support::eventually;
 use podstead::artifact::{Artifact, SourceReport};
 use podstead::image::{RegistryConfig, Repositories};
 use podstead::pod::SourceId;
@@ -94,14 +95,6 @@ impl Followed for OciOptions {
             SourceReport::Recovered => true,
             _ => false,
         }
-    }
-}
-
-async fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let deadline = std::time::Instant::now() + DEADLINE;
-    while !condition() {
-        assert!(std::time::Instant::now() < deadline, "waited in vain for {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
