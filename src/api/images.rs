@@ -132,6 +132,7 @@ fn object(image: &ImageRecord) -> Value {
         "sizeBytes": image.size_bytes,
         "uniqueBytes": image.unique_bytes,
         "contentBytes": image.content_bytes,
+        "layers": image.layers,
         "pinned": image.pinned,
     })
 }

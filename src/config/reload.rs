@@ -75,9 +75,10 @@ fn differences(started: &Config, new: &Config) -> impl IntoIterator<Item = (&'st
         default_auth_files: _,
         age_key_file,
         allowed_unsafe_sysctls,
-        max_parallel_layer_pulls,
-        minimum_pull_rate,
-        images,
+        // They count at once.
+        max_parallel_layer_pulls: _,
+        minimum_pull_rate: _,
+        images: _,
         // It counts for images that are given out from now on.
         image_policy: _,
         user_namespaces,
@@ -97,9 +98,6 @@ fn differences(started: &Config, new: &Config) -> impl IntoIterator<Item = (&'st
         ("api", *api != new.api),
         ("ageKeyFile", *age_key_file != new.age_key_file),
         ("allowedUnsafeSysctls", *allowed_unsafe_sysctls != new.allowed_unsafe_sysctls),
-        ("maxParallelLayerPulls", *max_parallel_layer_pulls != new.max_parallel_layer_pulls),
-        ("minimumPullRate", *minimum_pull_rate != new.minimum_pull_rate),
-        ("images", *images != new.images),
         ("userNamespaces", *user_namespaces != new.user_namespaces),
         ("network", *network != new.network),
         ("upstream", *upstream != new.upstream),

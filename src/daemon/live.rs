@@ -1,8 +1,8 @@
 //! Parts of the configuration that count without a restart, beside sources and hooks.
 
-use podstead_config::Config;
+use podstead_config::{Config, ImagesConfig};
 use podstead_container::protocol::LogLimits;
-use podstead_image::{ImageStore, RegistrySettings, default_auth_files};
+use podstead_image::{ImageStore, RegistrySettings, StoreSettings, default_auth_files};
 use podstead_runtime::client::ShimRuntime;
 use podstead_worker::backoff::BackoffPolicy;
 use std::convert::Infallible;
@@ -27,6 +27,13 @@ pub(super) fn registry_settings(config: &Config) -> RegistrySettings {
     }
 }
 
+/// Limits, space and times of images.
+pub(super) fn store_settings(config: &Config) -> StoreSettings {
+    let ImagesConfig { limits, reserve, collection, bandwidth, windows } = config.images.clone();
+    let (parallel_layers, minimum_rate) = (config.max_parallel_layer_pulls, config.minimum_pull_rate);
+    StoreSettings { limits, reserve, collection, parallel_layers, minimum_rate, bandwidth, windows }
+}
+
 /// Settings of stages that are told of changes.
 #[derive(Debug)]
 pub(super) struct Told {
@@ -39,6 +46,7 @@ pub(super) struct Told {
 /// Applies changes to the stages that keep settings.
 pub(super) async fn follow(mut configs: LiveConfig, runtime: Arc<ShimRuntime>, images: Arc<ImageStore>, told: Told) -> Infallible {
     let mut registries = registry_settings(&configs.borrow());
+    let mut store = store_settings(&configs.borrow());
     loop {
         changed(&mut configs).await;
         let config = Arc::clone(&configs.borrow_and_update());
@@ -49,6 +57,12 @@ pub(super) async fn follow(mut configs: LiveConfig, runtime: Arc<ShimRuntime>, i
         if registries != settings {
             registries = settings.clone();
             images.set_registries(settings);
+        }
+        let settings = store_settings(&config);
+        // Those who wait for something look again.
+        if store != settings {
+            store = settings.clone();
+            images.set_settings(settings);
         }
         told.crash_loop.send_replace(BackoffPolicy::crash_loop(config.crash_loop_max));
         told.cdi_directories.send_replace(config.cdi_directories.clone());

@@ -18,8 +18,11 @@ use podstead_store::intake::IntakeSource;
 use podstead_store::last_good::LastGood;
 use podstead_sys::layout::Paths;
 use podstead_sys::machine_key::MachineKey;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Block devices by the labels of their file systems, as udev makes it.
+const LABELS: &str = "/dev/disk/by-label";
 
 /// Description of a source for readers.
 pub(super) fn describe(source: &SourceConfig) -> IntakeSource {
@@ -151,10 +154,11 @@ fn bundle_options(
     machine_key: &MachineKey,
     images: &Arc<ImageStore>,
 ) -> BundleOptions {
-    let BundlePlace { directory, removable, name, host, interval } = place;
+    let BundlePlace { directory, removable, mount_label, name, host, interval } = place;
     BundleOptions {
         directory,
         removable,
+        labelled: mount_label.map(|label| Path::new(LABELS).join(label)),
         name,
         host,
         interval,

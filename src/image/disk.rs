@@ -12,6 +12,7 @@ use super::layer::StagedLayer;
 use super::layout::{EXCHANGED, LAYER_RECORD, LayerRecord, Layout, VERSION};
 use super::lease::Leases;
 use super::limits::Limits;
+use super::live::Live;
 use super::names::NamedLayer;
 use super::policy::record::{SignatureRecord, Subject};
 use super::policy::{Gate, Refusal, Wanted};
@@ -73,7 +74,7 @@ pub enum StoreError {
 pub(super) struct Disk {
     layout: Layout,
     staging: Staging,
-    limits: Limits,
+    limits: Live<Limits>,
     space: Space,
     index: Mutex<Index>,
     /// Layers that stay, although nothing may have mounted them yet.
@@ -133,7 +134,7 @@ impl Disk {
     /// set aside, and told in the list returned.
     pub(super) fn open(
         root: &Path,
-        limits: Limits,
+        limits: Live<Limits>,
         reserve: Reserve,
         unpacker: Arc<Unpacker>,
     ) -> Result<(Self, Vec<String>), StoreError> {
@@ -370,7 +371,7 @@ impl Disk {
 
     fn import_alone(&self, path: &Path, gate: &Gate) -> Result<Vec<String>, ImportError> {
         let _making = self.making();
-        let images = import::import(&self.layout, &self.staging, &self.limits, &self.space, path, gate)?;
+        let images = import::import(&self.layout, &self.staging, &self.limits.get(), &self.space, path, gate)?;
         self.name_imported(images)
     }
 
@@ -379,7 +380,7 @@ impl Disk {
         let layout = self.layout.without(damaged);
         let mended = {
             let _making = self.making();
-            import::import(&layout, &self.staging, &self.limits, &self.space, path, gate).map(drop)
+            import::import(&layout, &self.staging, &self.limits.get(), &self.space, path, gate).map(drop)
         };
         self.sweep_due();
         self.sweep_exchanged();
@@ -474,7 +475,7 @@ impl Disk {
         let import = || {
             let _making = self.making();
             let (layout, staging, space) = (&self.layout, &self.staging, &self.space);
-            let images = import::import_bundle(layout, staging, &self.limits, space, path, wanted, gate)?;
+            let images = import::import_bundle(layout, staging, &self.limits.get(), space, path, wanted, gate)?;
             self.name_imported(images)
         };
         let imported = import();

@@ -18,6 +18,13 @@ pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.
 /// Docker manifest list.
 pub const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
+/// What all types of configurations begin with that somebody has defined.
+const DEFINED: &str = "application/vnd.";
+/// End of the types of layers that are encrypted.
+const ENCRYPTED: &str = "+encrypted";
+/// Words in the types of layers that come from elsewhere: those of Docker and OCI.
+const FOREIGN: [&str; 2] = [".foreign.", ".nondistributable."];
 const OCI_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 /// More layers than any overlay mount takes.
 const LAYERS_MAX: usize = 500;
@@ -40,11 +47,16 @@ pub enum DocumentError {
     #[error("the answer is a web page instead of a manifest: a proxy or a login page may be between this host and the registry")]
     WebPage,
     /// Schema version 1, withdrawn by everybody.
-    #[error("manifest has schema version {0}, only 2 is supported")]
+    #[error(
+        "manifest has schema version {0}, only 2 is supported (push the image again: skopeo copy --format v2s2, or docker 1.10 and later)"
+    )]
     SchemaVersion(u32),
     /// Not an image, e.g. a Helm chart or a signature.
     #[error("{0:?} is not a container image")]
     NotAnImage(String),
+    /// A layer that needs a key.
+    #[error("layer {0} is encrypted, and podstead decrypts no layers (push the image unencrypted)")]
+    Encrypted(Digest),
     /// Manifest and configuration disagree.
     #[error("manifest has {layers} layers, but the configuration has {diff_ids} diff IDs")]
     LayerCount {
@@ -80,6 +92,9 @@ pub struct Descriptor {
     pub digest: Digest,
     /// Its size in bytes.
     pub size: u64,
+    /// Type of an artifact that is no image, in an index.
+    #[serde(default, deserialize_with = "null_is_default", skip_serializing_if = "String::is_empty")]
+    pub artifact_type: String,
     /// For which platform, in an index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
@@ -120,6 +135,9 @@ pub struct ImageManifest {
     /// Its media type.
     #[serde(default, deserialize_with = "null_is_default")]
     pub media_type: String,
+    /// The type of the artifact, if it is one.
+    #[serde(default, deserialize_with = "null_is_default", skip_serializing_if = "String::is_empty")]
+    pub artifact_type: String,
     /// The image's configuration.
     pub config: Descriptor,
     /// Its layers, lowest first.
@@ -162,6 +180,8 @@ impl Manifest {
             #[serde(default)]
             media_type: Option<String>,
             #[serde(default)]
+            artifact_type: Option<String>,
+            #[serde(default)]
             manifests: Option<Vec<Descriptor>>,
             #[serde(default)]
             config: Option<Descriptor>,
@@ -172,11 +192,12 @@ impl Manifest {
             return Err(DocumentError::WebPage);
         }
         let json = |source| DocumentError::Json { what: "manifest", source };
-        let Either { schema_version, media_type, manifests, config, layers } = serde_json::from_slice(bytes).map_err(json)?;
+        let Either { schema_version, media_type, artifact_type, manifests, config, layers } =
+            serde_json::from_slice(bytes).map_err(json)?;
         if schema_version != 2 {
             return Err(DocumentError::SchemaVersion(schema_version));
         }
-        let media_type = media_type.unwrap_or_default();
+        let (media_type, artifact_type) = (media_type.unwrap_or_default(), artifact_type.unwrap_or_default());
         match (manifests, config) {
             (Some(manifests), None) if manifests.len() > INDEX_MAX => Err(DocumentError::TooManyEntries(manifests.len())),
             (Some(manifests), None) => Ok(Self::Index(manifests)),
@@ -185,7 +206,7 @@ impl Manifest {
                 if layers.len() > LAYERS_MAX {
                     return Err(DocumentError::TooManyLayers(layers.len()));
                 }
-                Ok(Self::Image(ImageManifest { schema_version, media_type, config, layers }))
+                Ok(Self::Image(ImageManifest { schema_version, media_type, artifact_type, config, layers }))
             }
             // Both at once is how one content could be read as two different images (CVE-2021-41190).
             (Some(_), Some(_)) | (None, None) => Err(DocumentError::NotAnImage(media_type)),
@@ -193,19 +214,46 @@ impl Manifest {
     }
 }
 
+impl Descriptor {
+    /// Returns true for an index, as far as its type tells.
+    pub fn is_index(&self) -> bool {
+        self.media_type == OCI_INDEX || self.media_type == DOCKER_INDEX
+    }
+
+    /// Returns true for a layer that registries need not have, since its owner distributes it.
+    pub fn is_foreign(&self) -> bool {
+        FOREIGN.iter().any(|word| self.media_type.contains(word))
+    }
+}
+
 impl ImageManifest {
+    /// Refuses a manifest of an artifact, such as a Helm chart, and layers that cannot be read. Types that nobody has defined are believed to be wrong.
+    pub fn check(&self) -> Result<(), DocumentError> {
+        let config = &self.config.media_type;
+        if config.starts_with(DEFINED) && config != OCI_CONFIG && config != DOCKER_CONFIG {
+            let stated = if self.artifact_type.is_empty() { config } else { &self.artifact_type };
+            return Err(DocumentError::NotAnImage(stated.clone()));
+        }
+        match self.layers.iter().find(|layer| layer.media_type.ends_with(ENCRYPTED)) {
+            Some(layer) => Err(DocumentError::Encrypted(layer.digest)),
+            None => Ok(()),
+        }
+    }
+
     /// The manifest of an image that came without one, from `docker save`: its layers are named by their diff ids.
     pub fn of_saved(config: &[u8], layers: &[(Digest, u64)]) -> Self {
         let descriptor = |media_type: &str, digest, size| Descriptor {
             media_type: media_type.to_owned(),
             digest,
             size,
+            artifact_type: String::new(),
             platform: None,
             annotations: BTreeMap::new(),
         };
         Self {
             schema_version: 2,
             media_type: OCI_MANIFEST.to_owned(),
+            artifact_type: String::new(),
             config: descriptor(OCI_CONFIG, Digest::of(config), config.len() as u64),
             layers: layers.iter().map(|(digest, size)| descriptor(OCI_LAYER, *digest, *size)).collect(),
         }
@@ -325,6 +373,28 @@ mod tests {
         );
         assert!(matches!(manifest("[]"), Err(DocumentError::Json { .. })));
         assert!(matches!(manifest("\n<!DOCTYPE html><html>"), Err(DocumentError::WebPage)));
+    }
+
+    #[test]
+    fn artifacts_and_encrypted_layers_are_refused_by_type() {
+        let check = |types: [&str; 3]| {
+            let [artifact, config, layer] = types;
+            let text = format!(
+                r#"{{"schemaVersion":2,"artifactType":"{artifact}","config":{{"mediaType":"{config}","digest":"ZERO","size":3}},
+                "layers":[{{"mediaType":"{layer}","digest":"ZERO","size":4}}]}}"#
+            );
+            let Manifest::Image(image) = manifest(&text).unwrap() else { panic!("an index") };
+            image.check().map_err(|error| error.to_string())
+        };
+        for config in ["", "text/plain", OCI_CONFIG, DOCKER_CONFIG] {
+            assert_eq!(check(["", config, "application/vnd.oci.image.layer.v1.tar+zstd"]), Ok(()));
+        }
+        let chart = "application/vnd.cncf.helm.config.v1+json";
+        assert_eq!(check(["", chart, ""]), Err(format!("{chart:?} is not a container image")));
+        let empty = "application/vnd.oci.empty.v1+json";
+        assert_eq!(check(["text/x", empty, ""]), Err("\"text/x\" is not a container image".into()));
+        let encrypted = check(["", OCI_CONFIG, "application/vnd.oci.image.layer.v1.tar+gzip+encrypted"]).unwrap_err();
+        assert!(encrypted.contains(ZERO) && encrypted.contains("is encrypted"), "{encrypted}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::document::Descriptor;
 use super::layer::{Bounds, Expected, LayerError, StagedLayer, stage_layer};
 use super::limits::Budget;
 use super::limits::Limits;
+use super::live::Live;
 use super::pulls::Pull;
 use super::registry::Registry;
 use super::staging::Staging;
@@ -61,7 +62,7 @@ pub(super) struct Fetcher {
     pub(super) registry: Arc<dyn Registry>,
     pub(super) transfers: Transfers,
     pub(super) staging: Staging,
-    pub(super) limits: Limits,
+    pub(super) limits: Live<Limits>,
     /// Layers that are unpacked at once: each needs some MiB of memory and more than one thread.
     pub(super) unpackers: Arc<Semaphore>,
     pub(super) progress: broadcast::Sender<PullProgress>,

@@ -86,6 +86,8 @@ pub(super) struct StoredImage {
     pub(super) digest: Digest,
     config_digest: Digest,
     config: ImageConfig,
+    /// Digests of all layers as they were fetched, lowest first.
+    blobs: Vec<Digest>,
     /// Names of all layers, lowest first.
     chains: Vec<Digest>,
     /// Those that show, lowest first.
@@ -119,8 +121,9 @@ impl StoredImage {
             }
             layers.push(layout.tree(*name));
         }
-        let chains = named.into_iter().map(|layer| layer.name).collect();
-        Ok(Self { digest, config_digest: manifest.config.digest, config: configuration.process, chains, layers, bytes, sizes })
+        let (chains, blobs) = named.into_iter().map(|layer| (layer.name, layer.blob)).unzip();
+        let (config_digest, config) = (manifest.config.digest, configuration.process);
+        Ok(Self { digest, config_digest, config, blobs, chains, layers, bytes, sizes })
     }
 
     /// With a lease on its layers.
@@ -304,6 +307,7 @@ impl Index {
                 digest: image.digest.to_string(),
                 size_bytes: image.sizes.iter().fold(0, |sum, size| sum.saturating_add(size.bytes)),
                 unique_bytes: self.unique_bytes(image),
+                layers: image.blobs.iter().map(Digest::to_string).collect(),
                 pinned: refs.iter().any(|record| record.pinned),
                 content_bytes: image.bytes,
                 created_at: refs.iter().map(|record| record.created_at).min().unwrap_or_default(),

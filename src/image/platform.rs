@@ -18,18 +18,19 @@ pub fn host() -> Platform {
 /// The entry of an index for `host`: the exact variant, else the best one that runs on it.
 pub fn choose<'a>(entries: &'a [Descriptor], host: &Platform) -> Result<&'a Descriptor, DocumentError> {
     let rank = |entry: &&Descriptor| entry.platform.as_ref().and_then(|platform| fitness(platform, host));
-    let best = entries
-        .iter()
-        .filter(|entry| rank(entry).is_some())
-        .reduce(|best, entry| if rank(&entry) > rank(&best) { entry } else { best });
-    // An index with a single entry that names no platform is an image in a wrapper.
-    let best = best.or(match entries {
-        [only] if only.platform.is_none() => Some(only),
-        _ => None,
-    });
+    // Something for an image, which may name the image's platform: SOCI has such an entry for each image.
+    let images = || entries.iter().filter(|entry| entry.artifact_type.is_empty());
+    let best =
+        images().filter(|entry| rank(entry).is_some()).reduce(|best, entry| if rank(&entry) > rank(&best) { entry } else { best });
+    // A single entry that names no platform is an image in a wrapper; a single index among entries is that of the image.
+    let only = |is_meant: fn(&&Descriptor) -> bool| {
+        let mut meant = images().filter(|entry| entry.platform.is_none()).filter(is_meant);
+        meant.next().filter(|_| meant.next().is_none())
+    };
+    let best = best.or_else(|| only(|_| true).filter(|_| entries.len() == 1)).or_else(|| only(|entry| entry.is_index()));
     best.ok_or_else(|| {
         let offered: Vec<String> =
-            entries.iter().filter_map(|entry| entry.platform.as_ref()).filter(|p| p.os != "unknown").map(spell).collect();
+            images().filter_map(|entry| entry.platform.as_ref()).filter(|p| p.os != "unknown").map(spell).collect();
         DocumentError::NoPlatform {
             wanted: spell(host),
             offered: if offered.is_empty() { "none".into() } else { offered.join(", ") },
@@ -82,6 +83,7 @@ mod tests {
             media_type: String::new(),
             digest: Digest::of(text.as_bytes()),
             size: 0,
+            artifact_type: String::new(),
             platform: (!text.is_empty()).then(|| platform(text)),
             annotations: Default::default(),
         };
@@ -104,6 +106,19 @@ mod tests {
             let chosen = choose(&entries, &platform(host)).unwrap();
             assert_eq!(chosen.digest, Digest::of(wanted.as_bytes()), "{offered:?} on {host}");
         }
+    }
+
+    #[test]
+    fn entries_that_are_no_images_are_passed_over() {
+        let mut entries = index(&["linux/amd64", "linux/amd64/v1"]);
+        entries[1].artifact_type = "application/vnd.amazon.soci.index.v2+json".into();
+        assert_eq!(choose(&entries, &platform("linux/amd64")).unwrap().digest, entries[0].digest);
+        let mut nested = index(&["", ""]);
+        assert!(choose(&nested, &platform("linux/amd64")).is_err());
+        nested[1].media_type = super::super::document::OCI_INDEX.into();
+        assert_eq!(choose(&nested, &platform("linux/amd64")).unwrap().digest, nested[1].digest);
+        nested[0].media_type = super::super::document::OCI_INDEX.into();
+        assert!(choose(&nested, &platform("linux/amd64")).is_err(), "two indexes without a platform");
     }
 
     #[test]

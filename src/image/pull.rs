@@ -89,9 +89,11 @@ enum PullError {
     },
     #[error(transparent)]
     Room(#[from] RoomError),
-    #[error("layer {digest}")]
+    #[error("layer {digest}{}", if *is_foreign { ", which its owner distributes and a registry need not have" } else { "" })]
     Layer {
         digest: Digest,
+        /// Only its owner may distribute it.
+        is_foreign: bool,
         #[source]
         source: FetchError,
     },
@@ -541,6 +543,7 @@ impl Puller {
             let target = *target.get_or_insert(actual);
             match Manifest::parse(&bytes)? {
                 Manifest::Image(manifest) => {
+                    manifest.check()?;
                     documents.push(bytes);
                     return Ok(Found { target, documents, digest: actual, manifest, served: all_served });
                 }
@@ -548,7 +551,7 @@ impl Puller {
             }
             documents.push(bytes);
         }
-        Err(DocumentError::NotAnImage("an index nested more than two levels deep".into()).into())
+        Err(DocumentError::NotAnImage("an index nested more than three levels deep".into()).into())
     }
 
     /// The layers of the image by their names in the store, and a lease on them.
@@ -582,7 +585,7 @@ impl Puller {
             |chain| fetched.get(&chain).map_or_else(|| Part::Present(self.disk.layer_record(chain)), |size| Part::Missing(*size));
         let parts: Vec<Part> = layers.iter().map(|layer| part(layer.name)).collect();
         let compressed = manifest.layers.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.size));
-        let (limits, space) = (self.fetcher.limits, self.disk.space().clone());
+        let (limits, space) = (self.fetcher.limits.get(), self.disk.space().clone());
         let image = match room::budget(&limits, &space, compressed, &parts) {
             Err(RoomError::Space(_)) => {
                 let transfers = self.fetcher.transfers.clone();
@@ -739,7 +742,10 @@ async fn fetch_layer(
     match result {
         Ok(layer) => Ok(Some((chain, layer))),
         Err(_) if disk.has_layer(chain) => Ok(None),
-        Err(source) => Err(PullError::Layer { digest: wanted.layer.digest, source }),
+        Err(source) => {
+            let (digest, is_foreign) = (wanted.layer.digest, wanted.layer.is_foreign());
+            Err(PullError::Layer { digest, is_foreign, source })
+        }
     }
 }
 

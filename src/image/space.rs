@@ -2,6 +2,7 @@
 
 use super::collect::plan::Amount;
 use super::limits::shown_bytes;
+use super::live::Live;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -114,19 +115,24 @@ impl Reserve {
 #[derive(Clone, Debug)]
 pub struct Space {
     directory: Arc<Path>,
-    reserve: Reserve,
+    reserve: Live<Reserve>,
 }
 
 impl Space {
     /// The file system that `directory` is on.
     pub fn of(directory: &Path, reserve: Reserve) -> Self {
-        Self { directory: directory.into(), reserve }
+        Self { directory: directory.into(), reserve: Live::new(reserve) }
+    }
+
+    /// From now on this is left free.
+    pub(super) fn set_reserve(&self, reserve: Reserve) {
+        self.reserve.set(reserve);
     }
 
     /// Refuses what does not fit beside the reserve.
     pub fn check(&self, needed_bytes: u64, needed_inodes: u64) -> Result<(), SpaceError> {
         let free = self.free().map_err(|error| SpaceError::Look(Arc::new(error)))?;
-        self.reserve.check(&free, needed_bytes, needed_inodes)
+        self.reserve.get().check(&free, needed_bytes, needed_inodes)
     }
 
     /// Reads the state of the file system.
@@ -142,7 +148,7 @@ impl Space {
 
     /// Space that must be freed before an image that needs so much may be unpacked.
     pub(super) fn lacking(&self, free: &Free, needed_bytes: u64, needed_inodes: u64) -> Amount {
-        self.reserve.lacking(free, needed_bytes, needed_inodes)
+        self.reserve.get().lacking(free, needed_bytes, needed_inodes)
     }
 }
 

@@ -12,15 +12,16 @@ use super::import::{BundledImages, ImportError};
 use super::interest::Urgency;
 use super::limits::Limits;
 use super::link;
+use super::live::Live;
 use super::policy::{Asker, Gate, Refusal};
 use super::preload::{Busy, Preload, Preloading};
 use super::pull::{Asked, FailureKind, Puller};
-use super::rate::MinimumRate;
 use super::registry::login::{HELPER_DIRECTORIES, Logins};
 use super::registry::{LiveRegistries, Registries, Registry};
 use super::registry_config::RegistryConfig;
 use super::repository::Repositories;
-use super::slots::{SlotLimits, Slots};
+use super::settings::{LiveSettings, StoreSettings, minimum_rate, slot_limits};
+use super::slots::Slots;
 use super::space::Reserve;
 use super::transfer::{Bandwidth, Setup, Transfers};
 use super::unpack_job::Unpacker;
@@ -52,8 +53,6 @@ use tokio::task::JoinHandle;
 /// Progress reports kept for a receiver that lags behind.
 const PROGRESS_QUEUE: usize = 256;
 
-/// Layers fetched from one registry at once.
-const LAYERS_PER_HOST: usize = 3;
 /// Layers unpacked at once. Each has a job with three threads.
 const UNPACKERS: usize = 3;
 
@@ -165,7 +164,7 @@ fn registries(config: &ImageStoreConfig, settings: RegistrySettings, events: &Ar
 pub struct ImageStore {
     disk: Arc<Disk>,
     puller: Arc<Puller>,
-    registries: Arc<LiveRegistries>,
+    live: LiveSettings,
     config: ImageStoreConfig,
     collector: Arc<Collector>,
     gate: Arc<Gate>,
@@ -186,7 +185,8 @@ impl ImageStore {
         }
         let unpacker = Arc::new(Unpacker::new(config.jobs.clone(), Arc::clone(&events)));
         let launcher = Arc::clone(unpacker.launcher());
-        let (disk, problems) = Disk::open(root, config.limits, config.reserve, unpacker)?;
+        let limits = Live::new(config.limits);
+        let (disk, problems) = Disk::open(root, limits.clone(), config.reserve, unpacker)?;
         let failed = |operation| move |source| StoreError::Io { operation, root: root.to_owned(), source };
         for problem in problems {
             tracing::error!("{problem}");
@@ -196,13 +196,14 @@ impl ImageStore {
         let progress = broadcast::Sender::new(PROGRESS_QUEUE);
         let registries = Arc::new(LiveRegistries::new(registries(&config, config.registry_settings(), &events)));
         let registry: Arc<dyn Registry> = registries.clone();
-        let total = config.parallel_layers.max(1);
+        let slots = Slots::new(slot_limits(config.parallel_layers));
+        let minimum_rate = Live::new(minimum_rate(config.minimum_rate, config.rate_window));
         let figures = Figures::default();
         let setup = Setup {
             registry: Arc::clone(&registry),
-            slots: Slots::new(SlotLimits { per_host: total.min(LAYERS_PER_HOST), total }),
+            slots: Arc::clone(&slots),
             root: disk.spool(),
-            minimum_rate: MinimumRate { bytes_per_second: config.minimum_rate, window: config.rate_window },
+            minimum_rate: minimum_rate.clone(),
             bandwidth: config.bandwidth,
             again: disk.again(),
             space: disk.space().clone(),
@@ -212,17 +213,19 @@ impl ImageStore {
         };
         let transfers = Transfers::new(setup).map_err(failed("read the partly fetched layers of"))?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let unpackers = Arc::new(Semaphore::new(UNPACKERS.min(threads.max(2)).min(total)));
-        let (staging, limits, progress_of_pulls) = (disk.staging().clone(), config.limits, progress.clone());
-        let fetcher = Fetcher { registry, transfers, staging, limits, unpackers, progress: progress_of_pulls };
+        let unpackers = Arc::new(Semaphore::new(UNPACKERS.min(threads.max(2))));
+        let caps = transfers.caps();
+        let (staging, progress_of_pulls) = (disk.staging().clone(), progress.clone());
+        let fetcher = Fetcher { registry, transfers, staging, limits: limits.clone(), unpackers, progress: progress_of_pulls };
         // Without a preload directory nothing is preloaded.
         let preloaded: PreloadedImages = Arc::new(Mutex::new(config.preload.is_none().then(BTreeMap::new)));
         let (collection, told) = (config.collection.clone(), Arc::clone(&events));
         let collector = Arc::new(Collector::new(Arc::clone(&disk), collection, Arc::clone(&preloaded), told));
         let key = config.fingerprint_key.clone();
         let gate = Arc::new(Gate::new(config.policy.clone()));
+        let windows = Windows::new(config.windows.clone());
         let puller = Puller::new(Arc::clone(&disk), fetcher.clone(), Arc::clone(&collector), key, Arc::clone(&gate));
-        let puller = Arc::new(puller.with_figures(figures).with_windows(Windows::new(config.windows.clone())));
+        let puller = Arc::new(puller.with_figures(figures).with_windows(windows.clone()));
         let mender = Arc::new(Mender {
             disk: Arc::clone(&disk),
             fetcher,
@@ -236,7 +239,7 @@ impl ImageStore {
         Ok(Arc::new(Self {
             disk,
             puller,
-            registries,
+            live: LiveSettings { registries, limits, slots, minimum_rate, caps, windows },
             config,
             collector,
             gate,
@@ -277,6 +280,19 @@ impl ImageStore {
         self.disk.tell_again();
     }
 
+    /// From now on these settings count. A pull that waits for a window, for space or for a slot looks again.
+    pub fn set_settings(&self, settings: StoreSettings) {
+        let StoreSettings { limits, reserve, collection, parallel_layers, minimum_rate: rate, bandwidth, windows } = settings;
+        self.live.limits.set(limits);
+        self.live.slots.set_limits(slot_limits(parallel_layers));
+        self.live.minimum_rate.set(minimum_rate(rate, self.config.rate_window));
+        self.live.caps.set(bandwidth);
+        self.live.windows.set(windows);
+        self.disk.space().set_reserve(reserve);
+        self.collector.set_config(collection);
+        self.disk.tell_again();
+    }
+
     /// The launcher of the jobs of this store: two launchers would remove each other's groups.
     pub fn launcher(&self) -> &Arc<Launcher> {
         &self.launcher
@@ -289,12 +305,12 @@ impl ImageStore {
 
     /// Repositories of registries, reached as for images, also after a change of the configuration.
     pub fn repositories(&self) -> Repositories {
-        Repositories::of(self.registries.clone())
+        Repositories::of(self.live.registries.clone())
     }
 
     /// From now on registries are reached this way.
     pub fn set_registries(&self, settings: RegistrySettings) {
-        self.registries.set(registries(&self.config, settings, &self.events));
+        self.live.registries.set(registries(&self.config, settings, &self.events));
     }
 
     /// The task that verifies, once, layers that were stored before this host was started, and mends them, and images after errors of the file system;

@@ -106,6 +106,8 @@ pub struct ImageRecord {
     pub unique_bytes: u64,
     /// Bytes of content of all files.
     pub content_bytes: u64,
+    /// Digests of its layers as they were fetched, lowest first.
+    pub layers: Vec<String>,
     /// Kept by `podstead image pin`.
     pub pinned: bool,
     /// The time at which it became whole.
@@ -147,9 +149,43 @@ pub struct StoreFigures {
     /// Bytes of partly fetched layers.
     pub partial_bytes: u64,
     /// Images removed since the start of the daemon, because nothing needed them.
-    pub collected_images: u64,
-    /// Bytes that these took.
-    pub collected_bytes: u64,
+    pub collected: Collected,
+}
+
+/// Images that were removed because nothing needed them, by the reason to remove any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// The disk was used beyond the high mark.
+    pub disk: Removed,
+    /// A pull needed space.
+    pub pull: Removed,
+    /// `podstead image prune`.
+    pub prune: Removed,
+}
+
+/// Images that were removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Their number.
+    pub images: u64,
+    /// Bytes that they took.
+    pub bytes: u64,
+}
+
+impl Collected {
+    /// All of them.
+    pub fn all(&self) -> Removed {
+        let Self { disk, pull, prune } = *self;
+        [disk, pull, prune].into_iter().fold(Removed::default(), Removed::and)
+    }
+}
+
+impl Removed {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { images: self.images.saturating_add(other.images), bytes: self.bytes.saturating_add(other.bytes) }
+    }
 }
 
 /// An image that a removal of unused images looked at.

@@ -19,8 +19,8 @@ mod pulls;
 pub use error::*;
 pub use exec::*;
 pub use images::{
-    ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PrunedImage, PullProgress, Repair, StoreFigures, VerifiedImage,
-    VerifyReport,
+    Collected, ImageError, ImageRecord, ImageService, ImageUsage, PruneReport, PrunedImage, PullProgress, Removed, Repair,
+    StoreFigures, VerifiedImage, VerifyReport,
 };
 pub use network::{NetworkError, OwnRoute, PodNetwork, PodNetworkStatus};
 pub use pull_secrets::PullSecrets;

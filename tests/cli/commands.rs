@@ -154,6 +154,13 @@ fn images_are_managed() {
     assert_eq!(text(&output.stdout), format!("sha256:{}\n", "2".repeat(64)));
     assert_eq!(text(&output.stderr), "aaaaaaaaaaaa: complete, 1.0KiB\n");
     assert_eq!(host.run(&["get", "images", "-o", "name"]), "docker.io/library/nginx:1.27\ndocker.io/library/redis:7\n");
+    let inventory: serde_json::Value = serde_json::from_str(&host.run(&["bundle", "inventory"])).unwrap();
+    assert_eq!(inventory["kind"], "BundleInventory");
+    let of_nginx = &inventory["images"][0];
+    assert_eq!(
+        (&of_nginx["references"][0], of_nginx["layers"].as_array().unwrap().len()),
+        (&"docker.io/library/nginx:1.27".into(), 1)
+    );
     let (code, message) = host.fail(&["image", "pull", "docker.io/missing"]);
     assert_eq!((code, message.as_str()), (1, "podstead: pull image \"docker.io/missing\": manifest unknown\n"));
     std::fs::write(host.root.path().join("image.tar"), "x").unwrap();

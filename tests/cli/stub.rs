@@ -282,6 +282,7 @@ fn record(reference: &str, digit: char) -> ImageRecord {
         size_bytes: 24 << 20,
         unique_bytes: 20 << 20,
         content_bytes: 23 << 20,
+        layers: vec![format!("sha256:{}", "a".repeat(64))],
         pinned: digit == '1',
         created_at,
     }

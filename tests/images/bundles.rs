@@ -5,16 +5,19 @@
 mod made;
 
 use crate::power_cut::Disk;
-use crate::support::{TestStore, references};
+use crate::real_registry::Registry;
+use crate::support::{TestStore, binary, references, run};
 use made::{Made, written};
-use podstead::image::ImageStore;
+use podstead::image::{ImageStore, ImageStoreConfig};
 use podstead::pod::containers::PullPolicy;
 use podstead::runtime::{ImageService, PullSecrets};
+use podstead::source::bundle::archive::read_head;
 use podstead::source::bundle::write::{BlobSource, write_tar};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
 /// Larger than what is published together.
@@ -111,4 +114,48 @@ async fn bundle_goes_on_after_the_power_went() {
     assert!(before.iter().all(|(name, inode)| after.get(name) == Some(inode)), "{before:?} {after:?}");
     assert_whole(&store.ensure(NAME, PullPolicy::Never, &PullSecrets::none()).await.unwrap().layers);
     assert_eq!(fs::read_dir(disk.root().join("staging")).unwrap().count(), 0);
+}
+
+/// I71.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn layers_that_a_host_has_are_left_out() {
+    let (test, registry) = (TestStore::new(), Registry::start());
+    let (old, new) = (registry.image("app:1"), registry.image("app:2"));
+    registry.push(&test.make_image("1.tar", "app:1", &["--add", "/etc/hostname:/etc/old"]), "app:1", &[]);
+    registry.push(&test.make_image("2.tar", "app:2", &["--add", "/etc/hostname:/etc/new"]), "app:2", &[]);
+    let store = test.open_with(ImageStoreConfig { registries: vec![registry.config()], ..ImageStoreConfig::default() });
+    store.ensure(&old, PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap();
+    let layers = store.list().await.unwrap().remove(0).layers;
+    // As podstead bundle inventory writes it.
+    let inventory = |name: &str, layers: &[String]| {
+        let images = serde_json::json!([{"references": [old], "layers": layers}]);
+        let written = serde_json::json!({"apiVersion": "podstead.dev/v1alpha1", "kind": "BundleInventory", "images": images});
+        fs::write(test.path(name), written.to_string()).unwrap();
+        test.path(name)
+    };
+    let (have, other) = (inventory("have.json", &layers), inventory("other.json", &layers[1..]));
+    let config =
+        format!("apiVersion: podstead.dev/v1alpha1\nkind: Config\nregistries:\n  - host: {}\n    http: true\n", registry.host);
+    fs::write(test.path("config.yaml"), config).unwrap();
+    let pod = format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec: {{containers: [{{name: c, image: '{new}'}}]}}\n");
+    fs::create_dir(test.path("manifests")).unwrap();
+    fs::write(test.path("manifests/web.yaml"), pod).unwrap();
+    let create = |name: &str, since: &[&Path]| {
+        let path = test.path(name);
+        let mut create = Command::new(binary());
+        create.arg("--config").arg(test.path("config.yaml")).args(["bundle", "create"]).arg(test.path("manifests"));
+        create.arg("-o").arg(&path).args(since.iter().flat_map(|since| [Path::new("--since"), since]));
+        let told = run(&mut create);
+        let file = Arc::new(File::open(&path).unwrap());
+        (told, path, file)
+    };
+    let (told, path, file) = create("next.bundle", &[&have]);
+    assert!(told.contains("1 layer left out"), "{told}");
+    let images = read_head(&file).unwrap().document.bundled_images();
+    assert_eq!(store.import_bundle(file, &path, images).await.unwrap(), [new.clone()]);
+    let image = store.ensure(&new, PullPolicy::Never, &PullSecrets::none()).await.unwrap();
+    assert!(image.layers[0].join("bin/busybox").is_file() && image.layers[1].join("etc/new").is_file());
+    // Another host has it above other layers, where it is of no use, so that it is not left out for both.
+    let (told, ..) = create("both.bundle", &[&have, &other]);
+    assert!(!told.contains("left out"), "{told}");
 }

@@ -6,7 +6,7 @@ use crate::support::{TestStore, eventually, references, run};
 use podstead::{
     image::{CollectionConfig, ImageRoots, ImageStore, ImageStoreConfig, Reserve, Root, RootTarget},
     pod::containers::PullPolicy,
-    runtime::{ImageError, ImageService, PullSecrets},
+    runtime::{Collected, ImageError, ImageService, PullSecrets, Removed},
 };
 use std::fs;
 use std::io::Read;
@@ -95,6 +95,8 @@ async fn fifty_versions_fit_on_a_small_disk() {
         assert!(free_bytes(&disk.mount_point()) >= 4 * MIB, "version {number} used the reserve");
     }
     assert!(!is_present(&store, &versions[0]).await);
+    let Collected { disk, pull, prune } = store.figures().await.collected;
+    assert!(disk.and(pull).images > 40 && prune == Removed::default(), "{disk:?}, {pull:?}");
     registry.stop();
     assert!(is_present(&store, &versions[47]).await, "a rollback needs no registry");
     let events = test.events.all();
@@ -123,6 +125,8 @@ async fn prune_removes_only_what_nothing_needs() {
     assert_eq!(references(&store).await.len(), 3, "a dry run removes nothing");
     let done = store.prune(true, false).await.unwrap();
     assert_eq!(done.freed_bytes, dry.freed_bytes);
+    let Collected { disk, pull, prune } = store.figures().await.collected;
+    assert_eq!([disk, pull, prune], [Removed::default(), Removed::default(), Removed { images: 1, bytes: done.freed_bytes }]);
     let mut left = references(&store).await;
     left.sort();
     assert_eq!(left, [needed, pinned]);

@@ -4,6 +4,8 @@
 mod archives;
 mod bundles;
 mod collection;
+mod cuts;
+mod documents;
 mod fake_registry;
 mod hostile_layers;
 mod kills;

@@ -6,7 +6,7 @@ use crate::support::{TestStore, eventually};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 use podstead::{
-    image::{Bandwidth, Day, ImageStore, ImageStoreConfig, PullWindow, RegistryConfig, TimeOfDay},
+    image::{Bandwidth, Day, ImageStore, ImageStoreConfig, PullWindow, RegistryConfig, Reserve, StoreSettings, TimeOfDay},
     pod::containers::PullPolicy,
     runtime::{HostFigures, ImageService, PullPhase, PullSecrets, PullState},
 };
@@ -161,4 +161,36 @@ async fn cap_holds_and_is_no_silence() {
     let figures = store.pull_figures();
     let HostFigures { new_bytes, repeated_bytes, interruptions } = figures.hosts[&site.proxy.host()];
     assert!(new_bytes > LARGE as u64 && (repeated_bytes, interruptions) == (0, 0), "{figures:?}");
+}
+
+/// The part of a configuration that counts without another store.
+fn settings(config: ImageStoreConfig) -> StoreSettings {
+    let ImageStoreConfig { limits, reserve, collection, parallel_layers, minimum_rate, bandwidth, windows, .. } = config;
+    StoreSettings { limits, reserve, collection, parallel_layers, minimum_rate, bandwidth, windows }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changed_settings_count_for_pulls_that_wait() {
+    let site = Site::new(|_| Act::Pass).await;
+    let store = site.open(closed());
+    let update = site.update(&store, PullPolicy::IfNotPresent);
+    held(&store).await;
+    assert!(!site.has_sent_layers());
+    // The window is gone, but no space may be used.
+    let reserve = Reserve { storage_percent: 100, ..Reserve::default() };
+    store.set_settings(settings(ImageStoreConfig { reserve, ..ImageStoreConfig::default() }));
+    assert!(!update.await.unwrap());
+    let error = store.ensure(&site.image(), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap_err().to_string();
+    assert!(error.contains("of it reserved (images.reserve)"), "{error}");
+    assert!(!site.has_sent_layers());
+    // Slower than the test waits, until there is no cap any more.
+    let bandwidth = Bandwidth { total: Some(8 << 10), per_host: None };
+    store.set_settings(settings(ImageStoreConfig { bandwidth, ..ImageStoreConfig::default() }));
+    let update = site.update(&store, PullPolicy::IfNotPresent);
+    eventually("some bytes of the layer", || async {
+        store.pulls().first().is_some_and(|pull| pull.phase == PullPhase::Downloading)
+    })
+    .await;
+    store.set_settings(settings(ImageStoreConfig::default()));
+    assert!(tokio::time::timeout(Duration::from_secs(60), update).await.unwrap().unwrap());
 }

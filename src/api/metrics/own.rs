@@ -5,7 +5,7 @@ use crate::services::{Denied, Figures};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 use podstead_pod::SourceId;
-use podstead_runtime::{PullFigures, StoreFigures};
+use podstead_runtime::{Collected, PullFigures, StoreFigures};
 use podstead_settings::HookStanding;
 use podstead_store::SourceStatus;
 use podstead_sys::proc_stat::ProcessUsage;
@@ -101,7 +101,7 @@ fn images_of(out: &mut Exposition, images: &Images) {
     out.family("podstead_image_pulls", Kind::Gauge, "Pulls of images under way.").sample(&[], *running as f64);
     out.family("podstead_image_pulls_waiting", Kind::Gauge, "Pulls of images under way to which nothing comes.")
         .sample(&[], *waiting as f64);
-    let StoreFigures { images, layer_bytes, pinned_bytes, partial_bytes, collected_images, collected_bytes } = store;
+    let StoreFigures { images, layer_bytes, pinned_bytes, partial_bytes, collected } = store;
     out.family("podstead_images", Kind::Gauge, "Images in the store.").sample(&[], *images as f64);
     out.family(
         "podstead_image_store_bytes",
@@ -112,10 +112,21 @@ fn images_of(out: &mut Exposition, images: &Images) {
     .sample(&[("content", "partial")], *partial_bytes as f64);
     out.family("podstead_image_pinned_bytes", Kind::Gauge, "Disk space of layers of pinned images.")
         .sample(&[], *pinned_bytes as f64);
-    out.family("podstead_images_collected_total", Kind::Counter, "Images that were removed because nothing needed them.")
-        .sample(&[], *collected_images as f64);
-    out.family("podstead_image_collected_bytes_total", Kind::Counter, "Disk space of images that were removed.")
-        .sample(&[], *collected_bytes as f64);
+    let Collected { disk, pull, prune } = collected;
+    let reasons = [("disk", disk), ("pull", pull), ("prune", prune)];
+    let mut family = out.family(
+        "podstead_images_collected_total",
+        Kind::Counter,
+        "Images that were removed because nothing needed them; reason is disk (its usage was too high), pull (which needed space) or prune.",
+    );
+    for (reason, removed) in reasons {
+        family.sample(&[("reason", reason)], removed.images as f64);
+    }
+    let mut family =
+        out.family("podstead_image_collected_bytes_total", Kind::Counter, "Disk space of images that were removed, by reason.");
+    for (reason, removed) in reasons {
+        family.sample(&[("reason", reason)], removed.bytes as f64);
+    }
 }
 
 fn sources_of(out: &mut Exposition, sources: &[SourceStatus], contact: impl Fn(&SourceId) -> Option<Timestamp>) {

@@ -107,6 +107,7 @@ pub(super) static IMAGE: Struct = Struct {
         field("contentBytes", Int64),
         field("digest", Str),
         KIND,
+        field("layers", List(&Str)),
         METADATA,
         field("pinned", Bool),
         field("references", List(&Str)),

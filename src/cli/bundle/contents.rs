@@ -1,12 +1,14 @@
 //! Content of a bundle: the archive of manifests, and images from their registries.
 
+use super::create::Earlier;
 use crate::context::Context;
 use crate::tree::read_tree;
 use anyhow::{Context as _, bail};
+use bytes::Bytes;
 use podstead_config::Config;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
-use podstead_image::document::{Descriptor, Platform};
+use podstead_image::document::{Descriptor, Manifest, Platform};
 use podstead_image::{ImageCopy, Repositories, default_auth_files, measure};
 use podstead_source::bundle::document::{BundleBlob, BundleImage};
 use podstead_source::bundle::write::{BlobSource, write_tar};
@@ -68,6 +70,17 @@ impl EventRecorder for Events {
     }
 }
 
+/// The layers of an image, for any platform, that hosts do not have.
+fn needed(documents: &BTreeMap<Digest, Bytes>, since: &Earlier) -> BTreeSet<Digest> {
+    let mut needed = BTreeSet::new();
+    for document in documents.values() {
+        let Ok(Manifest::Image(manifest)) = Manifest::parse(document) else { continue };
+        let layers: Vec<Digest> = manifest.layers.iter().map(|layer| layer.digest).collect();
+        needed.extend((1..=layers.len()).filter(|count| !since.has(&layers[..*count])).map(|count| layers[count - 1]));
+    }
+    needed
+}
+
 impl FetchedImages {
     /// Fetches an image; layers go into `directory`, except those that are left out.
     pub(super) async fn fetch(
@@ -75,19 +88,25 @@ impl FetchedImages {
         repositories: &Repositories,
         reference: &Reference,
         platforms: &[Platform],
-        left_out: &BTreeSet<Digest>,
+        since: &Earlier,
         directory: &Path,
     ) -> anyhow::Result<()> {
         let ImageCopy { target, documents, signatures, layers } = repositories.image(reference, platforms).await?;
-        let to_fetch = layers.keys().filter(|digest| !left_out.contains(digest) && !self.layers.contains_key(digest)).count();
+        let mut needed = needed(&documents, since);
+        // Signatures are manifests, too.
+        needed.retain(|digest| layers.contains_key(digest));
+        let is_there = |fetched: &Self, digest: &Digest| {
+            fetched.layers.get(digest).is_some_and(|(blob, _)| !blob.left_out || !needed.contains(digest))
+        };
+        let to_fetch = needed.iter().filter(|digest| !is_there(self, digest)).count();
         writeln!(io::stderr(), "{reference}: {to_fetch} of {} layers to fetch", layers.len())?;
         for (digest, layer) in layers {
-            if self.layers.contains_key(&digest) {
+            if is_there(self, &digest) {
                 continue;
             }
             let mut blob = BundleBlob { digest, size: layer.size, unpacked_bytes: None, entries: None, left_out: true };
             let mut path = None;
-            if !left_out.contains(&digest) {
+            if needed.contains(&digest) {
                 let file = directory.join(digest.hex());
                 let fetched = repositories.layer(reference, &layer, &file).await;
                 fetched.with_context(|| format!("fetch layer {digest} of {reference}"))?;

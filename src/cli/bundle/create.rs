@@ -1,6 +1,7 @@
 //! `podstead bundle create`.
 
 use super::contents::{FetchedImages, manifests, repositories};
+use super::inventory::Inventory;
 use super::sign::sign;
 use crate::EXIT_FAILED;
 use crate::context::Context;
@@ -45,9 +46,10 @@ pub(super) struct CreateArgs {
     /// Serial of the bundle; a host takes only a higher one than the last [default: seconds since 1970]
     #[arg(long, value_name = "NUMBER")]
     serial: Option<u64>,
-    /// Leave out layers of images that this bundle has; the hosts must have applied it; a file, or the revision of a file *.bundle beside the one to write
-    #[arg(long, value_name = "BUNDLE|REVISION")]
-    since: Option<String>,
+    /// Leave out layers of images that this bundle has, which the hosts must have applied (a file, or the revision of a file *.bundle beside the one to
+    /// write), or that the hosts have (a file of podstead bundle inventory; repeat it for several hosts)
+    #[arg(long, value_name = "BUNDLE|REVISION|INVENTORY")]
+    since: Vec<String>,
     /// SSH key to sign with, as for ssh-keygen -Y sign -f [default: the bundle is not signed]
     #[arg(long, value_name = "FILE")]
     sign_key: Option<PathBuf>,
@@ -80,14 +82,14 @@ pub(super) fn run(args: &CreateArgs, context: &Context) -> anyhow::Result<ExitCo
     let mut references = args.images.iter().map(|image| parse(image)).collect::<anyhow::Result<BTreeSet<_>>>()?;
     let Some(of_manifests) = images_of_manifests(args, context)? else { return Ok(ExitCode::from(EXIT_FAILED)) };
     references.extend(of_manifests);
-    let since = args.since.as_deref().map(|since| earlier(since, &args.output)).transpose()?.unwrap_or_default();
+    let since = earlier(&args.since, &args.output)?;
     let work = beside(&args.output, ".partial");
     std::fs::create_dir_all(&work).with_context(|| format!("create {}", work.display()))?;
     let mut fetched = FetchedImages::default();
     context.block_on(async {
         let repositories = repositories(context);
         for reference in &references {
-            let fetch = fetched.fetch(&repositories, reference, &platforms, &since.content, &work);
+            let fetch = fetched.fetch(&repositories, reference, &platforms, &since, &work);
             fetch.await.with_context(|| format!("fetch image {reference}"))?;
         }
         anyhow::Ok(())
@@ -148,12 +150,22 @@ fn parse_platform(text: &str) -> anyhow::Result<Platform> {
     }
 }
 
-/// The parts of an earlier bundle that count.
+/// Layers that hosts have.
 #[derive(Debug, Default)]
-struct Earlier {
+pub(super) struct Earlier {
     serial: u64,
     /// Hosts have all of it once they have applied the bundle.
     content: BTreeSet<Digest>,
+    /// Layers with those below them, of each host.
+    hosts: Vec<BTreeSet<Vec<Digest>>>,
+}
+
+impl Earlier {
+    /// Returns true if all hosts have the last one of these layers, above the others.
+    pub(super) fn has(&self, layers: &[Digest]) -> bool {
+        let of_bundle = layers.last().is_some_and(|layer| self.content.contains(layer));
+        of_bundle || (!self.hosts.is_empty() && self.hosts.iter().all(|stacks| stacks.contains(layers)))
+    }
 }
 
 /// Seconds since 1970; more than the serial of the earlier bundle in any case.
@@ -161,21 +173,36 @@ fn default_serial(now: Timestamp, earlier: u64) -> u64 {
     u64::try_from(now.as_second()).unwrap_or_default().max(earlier.saturating_add(1))
 }
 
-fn earlier(since: &str, output: &Path) -> anyhow::Result<Earlier> {
+fn earlier(since: &[String], output: &Path) -> anyhow::Result<Earlier> {
+    let mut earlier = Earlier::default();
+    for since in since {
+        let is_file = Path::new(since).try_exists().unwrap_or(false);
+        let inventory = if is_file { Inventory::read(Path::new(since)).with_context(|| format!("--since {since}"))? } else { None };
+        match inventory {
+            Some(inventory) => earlier.hosts.push(inventory.stacks()),
+            None => {
+                let document = earlier_bundle(since, output)?.document;
+                earlier.serial = earlier.serial.max(document.serial);
+                earlier.content.extend(document.blobs.iter().map(|blob| blob.digest));
+            }
+        }
+    }
+    Ok(earlier)
+}
+
+fn earlier_bundle(since: &str, output: &Path) -> anyhow::Result<Head> {
     let failed = || format!("--since {since}");
-    let head = match File::open(since) {
-        Ok(bundle) => read_head(&bundle).with_context(failed)?,
+    match File::open(since) {
+        Ok(bundle) => read_head(&bundle).with_context(failed),
         Err(error) if error.kind() == io::ErrorKind::NotFound && is_revision(since) => {
             let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             match of_revision(since, parent).with_context(failed)? {
-                Some(head) => head,
+                Some(head) => Ok(head),
                 None => bail!("--since {since}: no file *.bundle in {} has this revision", parent.display()),
             }
         }
-        Err(error) => return Err(error).with_context(failed),
-    };
-    let content = head.document.blobs.iter().map(|blob| blob.digest).collect();
-    Ok(Earlier { serial: head.document.serial, content })
+        Err(error) => Err(error).with_context(failed),
+    }
 }
 
 /// Returns true for what may be a revision: a digest, or at least seven digits of a commit.
@@ -300,10 +327,24 @@ mod tests {
         assert_eq!((serial("0123456"), serial(&digests[0].to_string())), (Some(3), Some(1)));
         assert_eq!((serial("fedcba9"), serial(&digests[3].to_string())), (None, None), "not a bundle by its name");
         let output = directory.path().join("new.bundle");
-        assert_eq!(earlier("0123456789ab", &output).unwrap().serial, 3);
-        let told = earlier("fedcba98", &output).unwrap_err().to_string();
+        let earlier = |since: &str| earlier(&[since.to_owned()], &output);
+        assert_eq!(earlier("0123456789ab").unwrap().serial, 3);
+        let told = earlier("fedcba98").unwrap_err().to_string();
         assert!(told.contains("no file *.bundle in "), "{told}");
-        assert!(earlier("absent.bundle", &output).is_err());
+        assert!(earlier("absent.bundle").is_err());
+    }
+
+    #[test]
+    fn layers_that_all_hosts_have_are_left_out() {
+        let [a, b, c] = ["a", "b", "c"].map(|layer| Digest::of(layer.as_bytes()));
+        let mut earlier = Earlier::default();
+        assert!(!earlier.has(&[a]));
+        earlier.hosts.push(BTreeSet::from([vec![a], vec![a, b]]));
+        assert!(earlier.has(&[a, b]) && !earlier.has(&[c, b]), "above the same layers only");
+        earlier.hosts.push(BTreeSet::from([vec![a]]));
+        assert!(earlier.has(&[a]) && !earlier.has(&[a, b]));
+        earlier.content.insert(c);
+        assert!(earlier.has(&[b, c]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod apply;
 mod contents;
 mod create;
+mod inventory;
 mod show;
 mod sign;
 mod status;
@@ -32,6 +33,10 @@ enum BundleCommand {
     /// The host needs a source of the type bundle. The file is read where it is and must stay there until the command ends. An apply that was interrupted
     /// goes on with the images that are missing.
     Apply(apply::ApplyArgs),
+    /// Write down which layers of images this host has
+    ///
+    /// podstead bundle create --since leaves out the layers that are in the file. Pin images that nothing needs until the bundle is applied.
+    Inventory(inventory::InventoryArgs),
     /// Show the bundles in force on this host, and why another one is not taken
     Status(status::StatusArgs),
 }
@@ -41,6 +46,7 @@ pub(super) fn run(args: &BundleArgs, context: &Context) -> anyhow::Result<ExitCo
         BundleCommand::Create(args) => create::run(args, context),
         BundleCommand::Show(args) => show::run(args),
         BundleCommand::Apply(args) => apply::run(args, context),
+        BundleCommand::Inventory(args) => inventory::run(args, context),
         BundleCommand::Status(args) => status::run(args, context),
     }
 }

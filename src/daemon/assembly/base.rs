@@ -10,7 +10,7 @@ use podstead_api::published::first_version;
 use podstead_artifact::Wakers;
 use podstead_config::{Config, last_valid, sharing};
 use podstead_container::PodLifecycleEvent;
-use podstead_image::{ImageStore, ImageStoreConfig, JobSettings, RegistryDirectories};
+use podstead_image::{ImageStore, ImageStoreConfig, JobSettings, RegistryDirectories, StoreSettings};
 use podstead_mux::ObjectView;
 use podstead_pod::env::EnvFacts;
 use podstead_pod::objects::{FingerprintKey, Objects};
@@ -155,19 +155,21 @@ fn warn_of_others_ids(config: &Config) {
 fn open_images(config: &Config, machine_key: &MachineKey, events: Arc<EventLog>) -> anyhow::Result<Arc<ImageStore>> {
     make_directory(&config.preload, 0o755)?;
     let settings = live::registry_settings(config);
+    let StoreSettings { limits, reserve, collection, parallel_layers, minimum_rate, bandwidth, windows } =
+        live::store_settings(config);
     let store = ImageStoreConfig {
         registries: settings.registries,
         auth_files: settings.auth_files,
         directories: RegistryDirectories { hosts: settings.hosts, ..RegistryDirectories::default() },
         preload: Some(config.preload.clone()),
         policy: config.image_policy.clone(),
-        limits: config.images.limits,
-        reserve: config.images.reserve,
-        collection: config.images.collection.clone(),
-        parallel_layers: config.max_parallel_layer_pulls,
-        minimum_rate: config.minimum_pull_rate,
-        bandwidth: config.images.bandwidth,
-        windows: config.images.windows.clone(),
+        limits,
+        reserve,
+        collection,
+        parallel_layers,
+        minimum_rate,
+        bandwidth,
+        windows,
         fingerprint_key: FingerprintKey::new(machine_key.derive(PULL_SECRETS)),
         jobs: JobSettings { slice: Some(config.paths.cgroup_slice()), ..JobSettings::default() },
         ..ImageStoreConfig::default()

@@ -301,7 +301,7 @@ impl Mender {
         let sizes = manifest.layers.iter().map(|layer| layer.size);
         let parts: Vec<Part> = layers.iter().zip(sizes.clone()).map(part).collect();
         let compressed = sizes.fold(0, u64::saturating_add);
-        let (limits, space) = (self.fetcher.limits, self.disk.space().clone());
+        let (limits, space) = (self.fetcher.limits.get(), self.disk.space().clone());
         let image = room::budget(&limits, &space, compressed, &parts)?;
         Ok(Bounds { limits, image: Arc::new(image), space })
     }

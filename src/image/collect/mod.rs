@@ -16,12 +16,13 @@ pub use config::CollectionConfig;
 use super::disk::Disk;
 use super::explain::explain;
 use super::limits::shown_bytes;
+use super::live::Live;
 use super::space::Free;
 use async_trait::async_trait;
 use plan::{Amount, Goal, Plan};
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
-use podstead_runtime::{ImageUsage, PruneReport, PrunedImage, StoreFigures};
+use podstead_runtime::{Collected, ImageUsage, PruneReport, PrunedImage, Removed, StoreFigures};
 use podstead_telemetry::counted;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use pressure::Pressure;
@@ -70,23 +71,17 @@ pub(super) type PreloadedImages = Arc<Mutex<Option<BTreeMap<String, Vec<String>>
 #[derive(Debug)]
 pub(super) struct Collector {
     disk: Arc<Disk>,
-    config: CollectionConfig,
+    config: Live<CollectionConfig>,
     events: Arc<dyn EventRecorder>,
     roots: OnceLock<Arc<dyn ImageRoots>>,
     preloaded: PreloadedImages,
     /// One collection at a time.
     alone: tokio::sync::Mutex<()>,
     pressure: watch::Sender<Pressure>,
-    totals: Mutex<Totals>,
+    /// Removed since the start.
+    collected: Mutex<Collected>,
     looked: Mutex<Option<Instant>>,
     tick: Notify,
-}
-
-/// Removed since the start.
-#[derive(Clone, Copy, Debug, Default)]
-struct Totals {
-    images: u64,
-    bytes: u64,
 }
 
 /// Reason of a collection.
@@ -96,6 +91,8 @@ enum Occasion {
     HighMark,
     /// A pull lacks so much.
     Pull,
+    /// Somebody asked for it.
+    Prune,
 }
 
 impl Collector {
@@ -107,13 +104,13 @@ impl Collector {
     ) -> Self {
         Self {
             disk,
-            config,
+            config: Live::new(config),
             events,
             roots: OnceLock::new(),
             preloaded,
             alone: tokio::sync::Mutex::default(),
             pressure: watch::Sender::default(),
-            totals: Mutex::default(),
+            collected: Mutex::default(),
             looked: Mutex::default(),
             tick: Notify::new(),
         }
@@ -123,6 +120,12 @@ impl Collector {
     pub(super) fn set_roots(&self, roots: Arc<dyn ImageRoots>) {
         // Set once, by the daemon.
         drop(self.roots.set(roots));
+    }
+
+    /// From now on this counts. The reserve may be another one, too, so that the disk is looked at.
+    pub(super) fn set_config(&self, config: CollectionConfig) {
+        self.config.set(config);
+        self.tick.notify_one();
     }
 
     /// Something else woke up: a look costs little now.
@@ -155,7 +158,7 @@ impl Collector {
     /// Collects down to the low mark, if the high one is passed.
     async fn look(&self) {
         let Some(free) = self.free() else { return };
-        let surplus = self.config.surplus(&free);
+        let surplus = self.config.get().surplus(&free);
         if surplus != Amount::default() {
             self.collect(Occasion::HighMark, surplus).await;
         }
@@ -174,7 +177,7 @@ impl Collector {
     /// A pull failed for want of space. Returns true if some was freed, so that it may be tried again.
     pub(super) async fn recover(&self) -> bool {
         let Some(free) = self.free() else { return false };
-        let wanted = self.lacking(0, 0).most(self.config.surplus(&free)).most(Amount { bytes: 1, inodes: 0 });
+        let wanted = self.lacking(0, 0).most(self.config.get().surplus(&free)).most(Amount { bytes: 1, inodes: 0 });
         let freed = self.collect(Occasion::Pull, wanted).await;
         self.judge().await;
         freed.bytes > 0 && self.lacking(0, 0) == Amount::default()
@@ -202,7 +205,8 @@ impl Collector {
                 marks.extend(references.iter().map(|image| reference(image, format!("preloaded from {archive}"))));
             }
         }
-        marks.extend(self.config.pinned.iter().map(|image| reference(image, "pinned in the configuration".to_owned())));
+        let pinned = self.config.get().pinned;
+        marks.extend(pinned.iter().map(|image| reference(image, "pinned in the configuration".to_owned())));
         Ok(marks)
     }
 
@@ -213,7 +217,7 @@ impl Collector {
         if let Err(reason) = &marks {
             tracing::info!(%reason, "images are not collected: it is not known yet which are needed");
         }
-        let (disk, age) = (Arc::clone(&self.disk), self.config.minimum_age);
+        let (disk, age) = (Arc::clone(&self.disk), self.config.get().minimum_age);
         let work = move || -> std::io::Result<Plan> {
             let content = disk.content(marks.ok().as_deref())?;
             let plan = plan::plan(&content, Goal::Free(wanted), age);
@@ -235,7 +239,7 @@ impl Collector {
     }
 
     fn told(&self, occasion: Occasion, done: &Plan) {
-        self.count(done);
+        self.count(occasion, done);
         if done.images.is_empty() {
             return;
         }
@@ -243,6 +247,7 @@ impl Collector {
         let why = match occasion {
             Occasion::HighMark => "the disk was used beyond images.collection.highPercent",
             Occasion::Pull => "a new image needed space",
+            Occasion::Prune => "somebody asked for it",
         };
         let (count, freed) = (counted(done.images.len(), "unused image"), shown_bytes(done.frees.bytes));
         let message = format!("removed {count} ({freed}), because {why}: {}", names.join(", "));
@@ -250,10 +255,18 @@ impl Collector {
         self.events.record(&Subject::Node, EventType::Normal, "ImagesCollected", &message);
     }
 
-    fn count(&self, done: &Plan) {
-        let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
-        totals.images = totals.images.saturating_add(done.images.len() as u64);
-        totals.bytes = totals.bytes.saturating_add(done.frees.bytes);
+    fn count(&self, occasion: Occasion, done: &Plan) {
+        let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
+        let removed = match occasion {
+            Occasion::HighMark => &mut collected.disk,
+            Occasion::Pull => &mut collected.pull,
+            Occasion::Prune => &mut collected.prune,
+        };
+        *removed = removed.and(Removed { images: done.images.len() as u64, bytes: done.frees.bytes });
+    }
+
+    fn collected(&self) -> Collected {
+        *self.collected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes what nothing needs, whatever the marks of the configuration say; `all`: also what was used or fetched lately.
@@ -261,7 +274,7 @@ impl Collector {
         let _alone = self.alone.lock().await;
         let began = Instant::now();
         let marks = self.marks().await.map_err(|reason| format!("it is not known yet which images are needed: {reason}"))?;
-        let (disk, age) = (Arc::clone(&self.disk), if all { Duration::ZERO } else { self.config.minimum_age });
+        let (disk, age) = (Arc::clone(&self.disk), if all { Duration::ZERO } else { self.config.get().minimum_age });
         let work = move || -> std::io::Result<(Plan, Vec<PrunedImage>)> {
             let mut content = disk.content(Some(&marks))?;
             if all {
@@ -279,7 +292,7 @@ impl Collector {
         let done = tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())?;
         let (done, mut images) = done.map_err(|error| explain(&error))?;
         if !dry_run {
-            self.count(&done);
+            self.count(Occasion::Prune, &done);
         }
         let removed = |image: &plan::Candidate| PrunedImage {
             references: image.references.clone(),
@@ -302,8 +315,7 @@ impl Collector {
         let (disk, free) = (Arc::clone(&self.disk), self.free());
         let usage = tokio::task::spawn_blocking(move || disk.usage(marks.ok().as_deref()));
         let mut usage = usage.await.map_err(|error| error.to_string())?.map_err(|error| explain(&error))?;
-        let totals = *self.totals.lock().unwrap_or_else(PoisonError::into_inner);
-        (usage.collected_images, usage.collected_bytes) = (totals.images, totals.bytes);
+        Removed { images: usage.collected_images, bytes: usage.collected_bytes } = self.collected().all();
         (usage.free_bytes, usage.all_bytes) = free.map(|free| (free.bytes, free.all_bytes)).unwrap_or_default();
         usage.pressure = self.pressure.borrow().message().map(ToOwned::to_owned);
         Ok(usage)
@@ -311,10 +323,10 @@ impl Collector {
 
     /// Figures of the store and of what was removed from it.
     pub(super) fn figures(&self) -> StoreFigures {
-        let named = self.config.pinned.iter().filter_map(|image| image.parse::<Reference>().ok());
+        let pinned = self.config.get().pinned;
+        let named = pinned.iter().filter_map(|image| image.parse::<Reference>().ok());
         let names: Vec<String> = named.map(|reference| reference.to_string()).collect();
-        let Totals { images, bytes } = *self.totals.lock().unwrap_or_else(PoisonError::into_inner);
-        StoreFigures { collected_images: images, collected_bytes: bytes, ..self.disk.figures(&names) }
+        StoreFigures { collected: self.collected(), ..self.disk.figures(&names) }
     }
 
     /// Tells when the disk becomes full and when it is not any more.

@@ -142,7 +142,14 @@ pub(super) fn of_bundle(
 
 /// A descriptor of which only the digest counts.
 fn bare(digest: Digest) -> Descriptor {
-    Descriptor { media_type: String::new(), digest, size: 0, platform: None, annotations: BTreeMap::new() }
+    Descriptor {
+        media_type: String::new(),
+        digest,
+        size: 0,
+        artifact_type: String::new(),
+        platform: None,
+        annotations: BTreeMap::new(),
+    }
 }
 
 fn from_layout(documents: &Documents, index: &[u8], host: &Platform, names: Names<'_>) -> Result<Vec<PlannedImage>, PlanError> {
@@ -205,6 +212,7 @@ fn layout_image(
                 bytes = blob(documents, digest)?;
             }
             Manifest::Image(manifest) => {
+                manifest.check().map_err(document(digest))?;
                 let config = blob(documents, manifest.config.digest)?;
                 let configuration =
                     Configuration::parse(config, manifest.layers.len()).map_err(document(manifest.config.digest))?;
@@ -228,7 +236,7 @@ fn layout_image(
             }
         }
     }
-    Err(document(digest)(DocumentError::NotAnImage("an index nested more than two levels deep".into())))
+    Err(document(digest)(DocumentError::NotAnImage("an index nested more than three levels deep".into())))
 }
 
 fn from_saved(documents: &Documents, saved: &[u8], host: &Platform, names: Names<'_>) -> Result<Vec<PlannedImage>, PlanError> {

@@ -73,7 +73,8 @@ impl Repositories {
     pub async fn image(&self, reference: &Reference, platforms: &[Platform]) -> Result<ImageCopy, RepositoryError> {
         let bytes = self.manifest(reference).await?;
         let (digest, size) = (Digest::of(&bytes), bytes.len() as u64);
-        let target = Descriptor { media_type: media_type(&bytes), digest, size, platform: None, annotations: BTreeMap::new() };
+        let (artifact_type, platform, annotations) = (String::new(), None, BTreeMap::new());
+        let target = Descriptor { media_type: media_type(&bytes), digest, size, artifact_type, platform, annotations };
         let (documents, signatures, layers) = (BTreeMap::from([(digest, bytes.clone())]), BTreeSet::new(), BTreeMap::new());
         let mut copy = ImageCopy { target, documents, signatures, layers };
         match parse(&bytes, reference)? {
@@ -128,6 +129,7 @@ impl Repositories {
         copy: &mut ImageCopy,
     ) -> Result<(), RepositoryError> {
         let Manifest::Image(manifest) = parse(bytes, reference)? else { return Ok(()) };
+        manifest.check().map_err(|error| failed(reference, &error))?;
         let config = self.blob(reference, &manifest.config, "image configuration", CONFIG_MAX, DOCUMENT_TIMEOUT).await?;
         let configuration = crate::document::Configuration::parse(&config, manifest.layers.len());
         let configuration = configuration.map_err(|error| failed(reference, &error))?;

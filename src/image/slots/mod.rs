@@ -47,6 +47,12 @@ impl Slots {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// From now on these limits count.
+    pub(super) fn set_limits(&self, limits: SlotLimits) {
+        self.state().set_limits(limits);
+        self.changed.notify_waiters();
+    }
+
     /// Waits for a slot for a new transfer from `host`.
     pub(super) async fn begin(self: &Arc<Self>, host: &str, urgency: UrgencyOf) -> Slot {
         self.wait(host, Request::Begin, &*urgency).await;
@@ -249,5 +255,16 @@ mod tests {
         assert!(!start.is_finished());
         drop(served);
         soon(start).await.unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changed_limits_count_for_those_that_wait() {
+        let slots = Slots::new(SlotLimits { per_host: 1, total: 1 });
+        let _held = begin(&slots, "a").await;
+        assert!(soon(begin(&slots, "a")).await.is_none());
+        slots.set_limits(SlotLimits { per_host: 2, total: 2 });
+        let _second = soon(begin(&slots, "a")).await.expect("a free slot");
+        slots.set_limits(SlotLimits { per_host: 1, total: 1 });
+        assert!(soon(begin(&slots, "a")).await.is_none(), "those that run go on, and no other one begins");
     }
 }

@@ -79,6 +79,11 @@ impl State {
         self.limits
     }
 
+    /// What runs beyond lower limits runs on.
+    pub(super) fn set_limits(&mut self, limits: SlotLimits) {
+        self.limits = limits;
+    }
+
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         self.hosts.is_empty() && self.queue.is_empty()

@@ -1,5 +1,6 @@
 //! Caps on the bytes per second of all transfers and of those of one host: token buckets that pause reading (I19). The bucket is **pure**.
 
+use super::super::live::Live;
 use super::lock;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -39,8 +40,8 @@ impl Bucket {
 
 /// The caps, which all transfers share.
 #[derive(Debug)]
-pub(super) struct Caps {
-    bandwidth: Bandwidth,
+pub(in super::super) struct Caps {
+    bandwidth: Live<Bandwidth>,
     begun: Instant,
     total: Mutex<Bucket>,
     hosts: Mutex<BTreeMap<String, Bucket>>,
@@ -48,17 +49,22 @@ pub(super) struct Caps {
 
 impl Caps {
     pub(super) fn new(bandwidth: Bandwidth) -> Self {
-        Self { bandwidth, begun: Instant::now(), total: Mutex::default(), hosts: Mutex::default() }
+        Self { bandwidth: Live::new(bandwidth), begun: Instant::now(), total: Mutex::default(), hosts: Mutex::default() }
+    }
+
+    /// From now on these caps count.
+    pub(in super::super) fn set(&self, bandwidth: Bandwidth) {
+        self.bandwidth.set(bandwidth);
     }
 
     /// Returns true if there is a cap.
     pub(super) fn is_capped(&self) -> bool {
-        self.bandwidth != Bandwidth::default()
+        self.bandwidth.get() != Bandwidth::default()
     }
 
     /// Takes note of bytes that came from a host; returns the time to wait before more are read.
     pub(super) fn take(&self, host: &str, bytes: u64) -> Duration {
-        let Bandwidth { total, per_host } = self.bandwidth;
+        let Bandwidth { total, per_host } = self.bandwidth.get();
         let now = self.begun.elapsed();
         let of_all = total.map(|rate| lock(&self.total).take(bytes, rate, now));
         let of_host = per_host.map(|rate| {
@@ -87,7 +93,8 @@ mod tests {
         tokio::time::advance(seconds(10)).await;
         assert_eq!(caps.take("a", 200), Duration::ZERO, "unused time");
         assert_eq!(caps.take("a", 200), seconds(1));
-        assert_eq!(Caps::new(Bandwidth::default()).take("a", u64::MAX), Duration::ZERO);
+        caps.set(Bandwidth::default());
+        assert_eq!((caps.is_capped(), caps.take("a", u64::MAX)), (false, Duration::ZERO));
     }
 
     proptest! {

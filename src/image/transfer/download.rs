@@ -361,7 +361,7 @@ impl<'a> Download<'a> {
         // A stream that is not asked after its last chunk does not count a pause as silence of its host.
         let batch = if self.transfers.caps.is_capped() { 1 } else { BATCH };
         let mut batches = stream.chunks.ready_chunks(batch);
-        let mut meter = RateMeter::new(self.transfers.setup.minimum_rate);
+        let mut meter = RateMeter::new(self.transfers.setup.minimum_rate.get());
         lock(&self.transfer.hosts).insert(host.clone());
         loop {
             let (batch, waited) = slot.lend_during(self.next_batch(&mut batches)).await;

@@ -27,11 +27,12 @@ pub(super) use spool::{BlobKey, FORGOTTEN};
 
 use super::figures::Figures;
 use super::interest::{Interest, Urgency};
+use super::live::Live;
 use super::rate::MinimumRate;
 use super::registry::{Registry, Route};
 use super::slots::Slots;
 use super::space::Space;
-use bandwidth::Caps;
+pub(super) use bandwidth::Caps;
 use hosts::HostMemory;
 use lock::lock;
 use podstead_container::digest::Digest;
@@ -57,7 +58,7 @@ pub(super) struct Setup {
     pub(super) slots: Arc<Slots>,
     /// Directory of the spools.
     pub(super) root: PathBuf,
-    pub(super) minimum_rate: MinimumRate,
+    pub(super) minimum_rate: Live<MinimumRate>,
     pub(super) bandwidth: Bandwidth,
     /// Counts the occasions to try again before a pause is over.
     pub(super) again: watch::Receiver<u64>,
@@ -186,6 +187,11 @@ impl Transfers {
         }
         let caps = Arc::new(Caps::new(setup.bandwidth));
         Ok(Self { setup: Arc::new(setup), running: Arc::default(), hosts: Arc::default(), caps, pulls: Arc::default() })
+    }
+
+    /// Caps on the bytes per second.
+    pub(super) fn caps(&self) -> Arc<Caps> {
+        Arc::clone(&self.caps)
     }
 
     /// The order of a pull that begins: of two that make the same layers, the later one waits for the earlier one, and never both for each other.
