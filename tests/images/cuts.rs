@@ -173,8 +173,12 @@ async fn work(
     archive: &Path,
     begin: &watch::Sender<&'static str>,
 ) {
-    let is = |reference: &str| drop(there.lock().unwrap().insert(reference.to_owned()));
-    let goes = |reference: &str| drop(there.lock().unwrap().remove(reference));
+    let is = |reference: &str| {
+        there.lock().unwrap().insert(reference.to_owned());
+    };
+    let goes = |reference: &str| {
+        there.lock().unwrap().remove(reference);
+    };
     loop {
         marks.set(&[pulled.to_owned()]);
         begin.send_replace("pull");
