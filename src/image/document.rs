@@ -121,7 +121,7 @@ pub struct Platform {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Manifest {
     /// One image.
-    Image(ImageManifest),
+    Image(Box<ImageManifest>),
     /// Images for several platforms.
     Index(Vec<Descriptor>),
 }
@@ -206,7 +206,7 @@ impl Manifest {
                 if layers.len() > LAYERS_MAX {
                     return Err(DocumentError::TooManyLayers(layers.len()));
                 }
-                Ok(Self::Image(ImageManifest { schema_version, media_type, artifact_type, config, layers }))
+                Ok(Self::Image(Box::new(ImageManifest { schema_version, media_type, artifact_type, config, layers })))
             }
             // Both at once is how one content could be read as two different images (CVE-2021-41190).
             (Some(_), Some(_)) | (None, None) => Err(DocumentError::NotAnImage(media_type)),

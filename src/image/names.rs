@@ -58,7 +58,7 @@ mod tests {
         let manifest = format!(r#"{{"schemaVersion":2,"config":{{"digest":"{zero}","size":1}},"layers":[{}]}}"#, layers.join(","));
         let Manifest::Image(manifest) = Manifest::parse(manifest.as_bytes()).unwrap() else { panic!("an index") };
         let configuration = format!(r#"{{"os":"linux","architecture":"amd64","rootfs":{{"diff_ids":[{}]}}}}"#, diff_ids.join(","));
-        (manifest, Configuration::parse(configuration.as_bytes(), blobs.len()).unwrap())
+        (*manifest, Configuration::parse(configuration.as_bytes(), blobs.len()).unwrap())
     }
 
     fn names(blobs: &[&str], diff_ids: &[&str], old: &[Digest]) -> Vec<Digest> {

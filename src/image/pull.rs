@@ -545,7 +545,7 @@ impl Puller {
                 Manifest::Image(manifest) => {
                     manifest.check()?;
                     documents.push(bytes);
-                    return Ok(Found { target, documents, digest: actual, manifest, served: all_served });
+                    return Ok(Found { target, documents, digest: actual, manifest: *manifest, served: all_served });
                 }
                 Manifest::Index(entries) => at = reference.at(platform::choose(&entries, host)?.digest),
             }

@@ -152,7 +152,7 @@ async fn layers_that_a_host_has_are_left_out() {
     let (told, path, file) = create("next.bundle", &[&have]);
     assert!(told.contains("1 layer left out"), "{told}");
     let images = read_head(&file).unwrap().document.bundled_images();
-    assert_eq!(store.import_bundle(file, &path, images).await.unwrap(), [new.clone()]);
+    assert_eq!(store.import_bundle(file, &path, images).await.unwrap(), [&*new]);
     let image = store.ensure(&new, PullPolicy::Never, &PullSecrets::none()).await.unwrap();
     assert!(image.layers[0].join("bin/busybox").is_file() && image.layers[1].join("etc/new").is_file());
     // Another host has it above other layers, where it is of no use, so that it is not left out for both.

@@ -290,7 +290,7 @@ impl Mender {
         let configuration = Configuration::parse(&config, manifest.layers.len())?;
         let disk = Arc::clone(&self.disk);
         tokio::task::spawn_blocking(move || disk.write_documents([&bytes, &config])).await??;
-        Ok((manifest, configuration))
+        Ok((*manifest, configuration))
     }
 
     fn bounds(&self, manifest: &ImageManifest, layers: &[NamedLayer], damaged: &BTreeSet<Digest>) -> Result<Bounds, RoomError> {

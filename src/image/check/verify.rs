@@ -59,5 +59,5 @@ pub(in super::super) fn documents(layout: &Layout, manifest: Digest) -> Result<(
         Err(error) => return Err(explain(&error)),
     };
     let configuration = Configuration::parse(&read(parsed.config.digest, "configuration")?, parsed.layers.len());
-    Ok((parsed, configuration.map_err(|error| explain(&error))?))
+    Ok((*parsed, configuration.map_err(|error| explain(&error))?))
 }

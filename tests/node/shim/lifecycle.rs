@@ -91,7 +91,7 @@ async fn program_that_is_none_is_explained() {
         match node.runtime.start_container(&container).await {
             Err(StartError::Execute(reason)) => {
                 let expected = format!("exec \"/bin/{name}\": exec format error{explained}");
-                assert!(reason.starts_with(&expected) && (reason == expected) == !explained.ends_with("is "), "{reason}");
+                assert!(reason.starts_with(&expected) && (reason == expected) != explained.ends_with("is "), "{reason}");
             }
             other => panic!("{other:?}"),
         }
