@@ -112,13 +112,14 @@ async fn a_container_that_cannot_be_made_says_why_and_is_tried_again() {
 async fn program_that_is_none_puts_its_image_in_doubt() {
     let mut host = Host::new().await;
     let web = || FakeOperation::ExecuteContainer(ContainerName::new("web"));
-    host.runtime.fail(web(), "exec \"/bin/web\": no such file or directory");
-    host.runtime.fail(web(), "exec \"/bin/web\": exec format error: it is a program for arm64, and this host is amd64");
+    // Only the last one may be damage.
+    for reason in
+        ["no such file or directory", "exec format error: it is a program for arm64, and this host is amd64", "exec format error"]
+    {
+        host.runtime.fail(web(), &format!("exec \"/bin/web\": {reason}"));
+    }
     host.say(PodOp::Add, &[&pod("web", ONE)]).await;
-    host.run(15).await;
-    assert_eq!(host.images.doubts(), [""; 0]);
-    host.runtime.fail(web(), "exec \"/bin/web\": exec format error");
-    host.run(60).await;
+    host.run(300).await;
     assert_eq!(host.images.doubts().len(), 1);
 }
 
