@@ -21,7 +21,7 @@ fn resource(name: &str, singular: &str, kind: &str, namespaced: bool, verbs: &[&
 const WRITE: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 
 /// Resources of which a writable source may have objects.
-const WRITTEN: &[&str] = &[
+pub(super) const WRITTEN: &[&str] = &[
     "pods",
     "services",
     "configmaps",

@@ -1,6 +1,7 @@
 //! Reviews of oneself: `kubectl auth can-i`, `can-i --list` and `whoami`, answered by the rules that requests are checked by.
 
 use super::access::{Attributes, Caller, Grants, Need, Verb};
+use super::discovery::WRITTEN;
 use super::failure::ApiFailure;
 use super::kinds::Review;
 use super::request::is_protobuf;
@@ -80,21 +81,8 @@ fn rules(grants: &Grants, namespace: &str) -> Value {
     let rule =
         |verbs: &[&str], groups: &[&str], resources: &[&str]| json!({"verbs": verbs, "apiGroups": groups, "resources": resources});
     let reading = ["get", "list", "watch"];
-    let objects = [
-        "pods",
-        "configmaps",
-        "secrets",
-        "services",
-        "networkpolicies",
-        "persistentvolumeclaims",
-        "replicationcontrollers",
-        "deployments",
-        "replicasets",
-        "statefulsets",
-        "daemonsets",
-        "jobs",
-        "cronjobs",
-    ];
+    // Namespaces need the role in all of them.
+    let objects: Vec<&str> = WRITTEN.iter().copied().filter(|plural| *plural != "namespaces").collect();
     let resource_rules = match grants.role_in(Some(namespace)) {
         None => Vec::new(),
         Some(Role::View) => vec![rule(&reading, &["*"], &["*"])],

@@ -68,7 +68,7 @@ struct Door {
 /// A client of the socket.
 struct Client {
     caller: Caller,
-    /// What counts the connection.
+    /// Place that counts the connection.
     counted: Counted,
     /// The answer to each request, for a client beyond the share of its user.
     refusal: Option<ApiFailure>,

@@ -19,7 +19,7 @@ pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.
 pub const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
-/// What all types of configurations begin with that somebody has defined.
+/// Begin of all types of configurations that somebody has defined.
 const DEFINED: &str = "application/vnd.";
 /// End of the types of layers that are encrypted.
 const ENCRYPTED: &str = "+encrypted";

@@ -1,6 +1,6 @@
 //! Settings that may change while the store is used, beside the policy.
 //!
-//! What has begun under an old one ends under it where a change would make no sense: limits of an image that is being unpacked, and the least rate of a
+//! Work that has begun under an old one ends under it where a change would make no sense: limits of an image that is being unpacked, and the least rate of a
 //! connection.
 
 use super::collect::CollectionConfig;

@@ -146,7 +146,7 @@ fn shared_process_namespace_restarts_at_any_number() {
     let host = run("shareProcessNamespace: true", "resources: {limits: {memory: 32Mi}}");
     let pid = host.container_pid(&host.pod("seen").unwrap(), "main");
     // Numbers of which this host has no process.
-    let is_free = |number: &u32| !std::path::Path::new(&format!("/proc/{number}")).exists();
+    let is_free = |number: &u32| !std::path::Path::new(&format!("/proc/{number}")).try_exists().unwrap();
     let first = (20_000..32_000_u32).rev().step_by(300).find(|first| (*first..first + 300).all(|number| is_free(&number))).unwrap();
     let set = format!("echo {first} > /proc/sys/kernel/ns_last_pid");
     let set =

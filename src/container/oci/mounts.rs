@@ -113,7 +113,7 @@ fn defaults(spec: &ContainerSpec, sandbox: &SandboxView) -> Result<Vec<OciMount>
     Ok(mounts)
 }
 
-/// What is at `/sys/fs/cgroup`. libcontainer finds the groups of v1 by the process id that the container has in its own namespace, at the host's
+/// Mounts at `/sys/fs/cgroup`. libcontainer finds the groups of v1 by the process id that the container has in its own namespace, at the host's
 /// `/proc`: in a shared namespace, where that is not 1, there is no such process or another one. There the groups are bound by their names.
 fn cgroup_mounts(spec: &ContainerSpec, sandbox: &SandboxView, access: &str) -> Result<Vec<OciMount>, OciError> {
     let is_shared = sandbox.namespaces.share_process && !sandbox.namespaces.host_pid;

@@ -79,7 +79,7 @@ impl State {
         self.limits
     }
 
-    /// What runs beyond lower limits runs on.
+    /// Replaces the limits. Transfers beyond lower ones go on.
     pub(super) fn set_limits(&mut self, limits: SlotLimits) {
         self.limits = limits;
     }

@@ -1,4 +1,4 @@
-//! What the daemon and the process say to each other: one request, and lines of replies.
+//! Messages between the daemon and the process: one request, and lines of replies.
 
 use podstead_pod::nfs::{NfsVersion, NfsVolume};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// Name of the task on the command line.
 pub const TASK: &str = "nfs";
 
-/// What the process shall do.
+/// Work of the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Request {
     pub(super) work: Work,

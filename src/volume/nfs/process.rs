@@ -97,7 +97,7 @@ fn wait(process: &OwnedFd, deadline: Duration) -> io::Result<bool> {
     }
 }
 
-/// What is in the pipe now: a process that is still there keeps it open.
+/// Content of the pipe now: a process that is still there keeps it open.
 fn said(output: std::process::ChildStdout) -> io::Result<Vec<Reply>> {
     rustix::io::ioctl_fionbio(&output, true)?;
     let mut bytes = Vec::new();
