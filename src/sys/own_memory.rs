@@ -73,6 +73,8 @@ mod program {
 
     /// Unmaps all of them. They stay in the page cache, from which the next access maps them again, and which the kernel can shrink without asking
     /// whose they are.
+    ///
+    /// Breakpoints that a debugger or a uprobe has set are copies of pages, and go with them.
     pub(super) fn unmap() {
         let (start, length) = range();
         // SAFETY: the range is a private mapping of a file that this process never writes: whatever it reads there afterwards is read from the same
