@@ -6,6 +6,7 @@
 use crate::collection::{Marks, small_reserve};
 use crate::power_cut::{Disk, files};
 use crate::proxy::{Act, Proxy, Request};
+use crate::random::Random;
 use crate::real_registry::Registry;
 use crate::support::{TestStore, references, with_jobs};
 use podstead::{
@@ -33,27 +34,6 @@ const IMPORTED_FILE: usize = 3 << 20;
 /// Rates of the registry, in bytes per second: a pull takes a second.
 const RATE: u64 = LARGE as u64;
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// xorshift64: the same numbers in each run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count / 8).flat_map(|_| self.next().to_le_bytes()).collect()
-    }
-
-    /// A part of `whole`, or a little more than all of it.
-    fn part(&mut self, whole: Duration) -> Duration {
-        whole.mul_f64((self.next() % 1100) as f64 / 1000.0)
-    }
-}
 
 /// A disk, a registry with an image, and an archive of another image on the same base.
 struct Bench {
@@ -231,7 +211,7 @@ async fn store_is_whole_however_often_the_power_goes() {
         let mut work = Work::begin(&bench);
         work.reach(STEPS[step]).await;
         // The moment is the subject.
-        tokio::time::sleep(random.part(times[step])).await;
+        tokio::time::sleep(random.part(times[step], 100)).await;
         hit[step] += usize::from(*work.steps.borrow() == STEPS[step]);
         let there = work.cut(&bench.disk).await;
         bench.check(&there).await;

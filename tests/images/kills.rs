@@ -2,6 +2,7 @@
 
 use crate::collection::{Marks, small_reserve};
 use crate::proxy::{Act, Proxy, Request};
+use crate::random::Random;
 use crate::real_registry::Registry;
 use crate::support::{Recorded, TestStore, references, run};
 use podstead::{
@@ -31,27 +32,6 @@ const IMPORTED_FILE: usize = 3 << 20;
 /// Documents, the small layer, and blocks of the file system.
 const SMALL: u64 = 4 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// xorshift64: the same numbers in each run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count / 8).flat_map(|_| self.next().to_le_bytes()).collect()
-    }
-
-    /// A part of `whole`, or a little more than all of it.
-    fn part(&mut self, whole: Duration) -> Duration {
-        whole.mul_f64((self.next() % 1200) as f64 / 1000.0)
-    }
-}
 
 fn config(host: &str) -> ImageStoreConfig {
     let registry = RegistryConfig { host: host.to_owned(), http: true, ..Default::default() };
@@ -251,7 +231,7 @@ async fn store_stays_whole_and_small_however_often_its_process_is_killed() {
         let asked = part.as_ref().map_or(0, |(path, _)| bench.proxy.seen(path).len());
         let life = Life::begin(&bench);
         life.reach(STEPS[step]);
-        std::thread::park_timeout(random.part(times[step]));
+        std::thread::park_timeout(random.part(times[step], 200));
         life.kill();
         if let Some((path, have)) = part
             && let Some(request) = bench.proxy.seen(&path).get(asked)

@@ -17,6 +17,7 @@ mod preload;
 mod progress;
 mod proxy;
 mod pulls;
+mod random;
 mod real_registry;
 #[path = "../node/support/registry.rs"]
 mod registry;

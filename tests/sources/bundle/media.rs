@@ -54,6 +54,17 @@ fn made(serial: u64) -> Made {
     Made::new(serial, &[("web.yaml", &pod("web", &image))]).image(&image, &["base"])
 }
 
+/// Puts a bundle on a stick, and a link to a newer one outside of it: whoever made the medium leads nowhere else. Returns the place of that one.
+fn fill(stick: &Stick, bench: &Bench) -> PathBuf {
+    stick.plug_in();
+    stick.write("a.bundle", &made(1).bytes());
+    let secret = bench.path("secret.bundle");
+    std::fs::write(&secret, made(9).bytes()).unwrap();
+    std::os::unix::fs::symlink(&secret, stick.path("mounted/podstead/b.bundle")).unwrap();
+    stick.pull_out();
+    secret
+}
+
 fn outside(path: &Path) -> bool {
     path.try_exists().unwrap()
 }
@@ -61,13 +72,7 @@ fn outside(path: &Path) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bundle_on_a_medium_is_taken_when_it_is_mounted() {
     let (bench, stick) = (Bench::new(), Stick::new());
-    stick.plug_in();
-    stick.write("a.bundle", &made(1).bytes());
-    // Whoever made the medium leads nowhere else.
-    let secret = bench.path("secret.bundle");
-    std::fs::write(&secret, made(9).bytes()).unwrap();
-    std::os::unix::fs::symlink(&secret, stick.path("mounted/podstead/b.bundle")).unwrap();
-    stick.pull_out();
+    let secret = fill(&stick, &bench);
     // Only the kernel tells.
     let hour = Duration::from_secs(3600);
     let mut source = Following::start(BundleOptions { removable: true, interval: hour, ..bench.options() });
@@ -108,12 +113,7 @@ impl Drop for LoopDevice {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn medium_with_the_label_is_mounted_while_it_is_read() {
     let (bench, stick) = (Bench::new(), Stick::new());
-    stick.plug_in();
-    stick.write("a.bundle", &made(1).bytes());
-    let secret = bench.path("secret.bundle");
-    std::fs::write(&secret, made(9).bytes()).unwrap();
-    std::os::unix::fs::symlink(&secret, stick.path("mounted/podstead/b.bundle")).unwrap();
-    stick.pull_out();
+    fill(&stick, &bench);
     let labels = bench.path("by-label");
     // Only the kernel tells.
     let hour = Duration::from_secs(3600);
