@@ -86,9 +86,7 @@ impl<'t, 'f> Builder<'t, 'f> {
         add_hashes(&mut built.resources);
         name_reference::fix(&mut built.resources, &built.config)?;
         self.warnings.extend(variable::resolve(&mut built.resources, &built.vars, &built.config)?);
-        let is_local =
-            |resource: &Resource| resource.annotation("config.kubernetes.io/local-config").is_some_and(|text| text != "false");
-        built.resources.retain(|resource| !is_local(resource));
+        resources::drop_local(&mut built.resources)?;
         sort::sort(&mut built.resources, target.kustomization.sort.as_ref());
         origin::finish(&mut built.resources, self.metadata);
         Ok(built.resources)
@@ -291,6 +289,11 @@ impl<'t, 'f> Builder<'t, 'f> {
         self.chain.push(directory.to_owned());
         if kind == Kind::Component {
             self.accumulate(&target, built)?;
+            self.visit(&built.resources, at)?;
+            resources::distinct(&built.resources).map_err(|fault| Fault { at: Some(at), ..fault })?;
+            // As upstream has it, all fields are merged once more, where their order counts.
+            let fields = std::mem::replace(&mut built.config, Config::empty());
+            built.config.merge(&fields, at)?;
         } else {
             let mut nested = Accumulator::empty();
             self.accumulate(&target, &mut nested)?;

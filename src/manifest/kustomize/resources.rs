@@ -6,6 +6,7 @@ use super::resource::{ORIGIN, Resource};
 use super::tree::{Tree, Value};
 use super::{BuildLimits, CODE};
 use crate::fault::{Fault, code};
+use std::collections::HashSet;
 
 /// The objects of documents. Lists are replaced by their items, which come behind the other documents.
 pub(super) fn resources_of(trees: Vec<Tree>, limits: &BuildLimits) -> Result<Vec<Resource>, Fault> {
@@ -68,15 +69,45 @@ fn check(tree: &Tree) -> Result<(), Fault> {
 pub(super) fn append(resources: &mut Vec<Resource>, resource: Resource) -> Result<(), Fault> {
     let id = resource.id();
     match resources.iter().find(|known| same_text(known, &resource) && known.id().same(&id)) {
-        Some(_) => {
-            let fault = Fault::at(code::DUPLICATE_NAME, resource.tree.at, format!("there is another object {}", id.text()));
-            Err(fault.hint("list each object once, and change it with patches"))
-        }
+        Some(_) => Err(duplicate(&resource, &id)),
         None => {
             resources.push(resource);
             Ok(())
         }
     }
+}
+
+fn duplicate(resource: &Resource, id: &Id) -> Fault {
+    let fault = Fault::at(code::DUPLICATE_NAME, resource.tree.at, format!("there is another object {}", id.text()));
+    fault.hint("list each object once, and change it with patches")
+}
+
+/// The parts of an identity that are compared.
+fn key(resource: &Resource) -> (String, String, String) {
+    let id = resource.id();
+    (id.gvk.text(), id.effective_namespace().to_owned(), id.name)
+}
+
+/// Refuses two objects of one identity: names and namespaces may have become the same.
+pub(super) fn distinct(resources: &[Resource]) -> Result<(), Fault> {
+    let mut known = HashSet::new();
+    match resources.iter().find(|resource| !known.insert(key(resource))) {
+        Some(resource) => Err(duplicate(resource, &resource.id())),
+        None => Ok(()),
+    }
+}
+
+/// Removes objects that are only for the build. All must be objects still, each of its own identity: transformers may have changed them.
+pub(super) fn drop_local(resources: &mut Vec<Resource>) -> Result<(), Fault> {
+    for resource in &*resources {
+        check(&resource.tree)?;
+    }
+    let is_local =
+        |resource: &&Resource| resource.annotation("config.kubernetes.io/local-config").is_some_and(|text| text != "false");
+    let kept: HashSet<_> = resources.iter().filter(|resource| !is_local(resource)).map(key).collect();
+    // By identity, as upstream has it: a local object that has the name of another one stays, and is refused.
+    resources.retain(|resource| kept.contains(&key(resource)));
+    distinct(resources)
 }
 
 /// A quick look before identities are made.

@@ -429,3 +429,36 @@ metadata:
 "#;
     assert_eq!(output("", &files), expected);
 }
+
+/// As in kubectl, fields are merged once more behind a component, and those of one kind come first then.
+#[test]
+fn fields_of_a_component_take_the_place_of_general_ones() {
+    let output_of = |create: bool| {
+        let fields = format!("commonAnnotations:\n- {{kind: Widget, path: metadata/annotations, create: {create}}}\n");
+        let files = [
+            ("kustomization.yaml", "resources: [r.yaml]\ncomponents: [c]\ncommonAnnotations: {a: b}\n"),
+            (
+                "r.yaml",
+                "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n---\napiVersion: e.org/v1\nkind: Widget\nmetadata: {name: w}\n",
+            ),
+            ("c/kustomization.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nconfigurations: [f.yaml]\n"),
+            ("c/f.yaml", fields.as_str()),
+        ];
+        if create { output("", &files) } else { error("", &files) }
+    };
+    let expected = "apiVersion: e.org/v1
+kind: Widget
+metadata:
+  annotations:
+    a: b
+  name: w
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: p
+";
+    assert_eq!(output_of(true), expected);
+    let message = output_of(false);
+    assert!(message.contains("metadata/annotations is known with another value of create"), "{message}");
+}

@@ -243,3 +243,34 @@ fn long_paths_are_cut_at_the_beginning() {
     );
     assert_eq!(said, expected);
 }
+
+#[test]
+fn objects_must_not_get_one_name() {
+    let two = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: b}\n";
+    let patch =
+        "patches:\n- target: {kind: Service}\n  patch: '[{\"op\": \"replace\", \"path\": \"/metadata/name\", \"value\": \"c\"}]'\n";
+    let message = error_of(patch, two);
+    assert!(message.contains("there is another object Service.v1.[noGrp]/c.[noNs]"), "{message}");
+    let component = format!("apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n{patch}");
+    let files = [
+        ("kustomization.yaml", "resources: [r.yaml]\ncomponents: [c]\nnamePrefix: p-\n"),
+        ("r.yaml", two),
+        ("c/kustomization.yaml", &component),
+    ];
+    let message = error("", &files);
+    assert!(message.starts_with("kustomization.yaml:2:"), "{message}");
+    assert!(message.contains("there is another object Service.v1.[noGrp]/c.[noNs]"), "{message}");
+    // One that is only for the build is removed by its name, as in kubectl.
+    let local = two.replace("{name: b}", "{name: b, annotations: {config.kubernetes.io/local-config: 'true'}}");
+    assert!(error_of(patch, &local).contains("there is another object"));
+    assert!(output_of("", &local).ends_with("name: a\n"));
+}
+
+#[test]
+fn objects_must_keep_a_name() {
+    let replacement = "replacements:\n- source: {kind: ConfigMap, name: c, fieldPath: data.empty}\n  targets:\n  \
+                       - select: {kind: Service}\n    fieldPaths: [metadata.name]\n";
+    let resources = format!("{CONFIG_MAP}data: {{empty: ''}}\n---\napiVersion: v1\nkind: Service\nmetadata: {{name: s}}\n");
+    let message = error_of(replacement, &resources);
+    assert!(message.contains("metadata.name: is required"), "{message}");
+}
