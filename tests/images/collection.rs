@@ -259,6 +259,27 @@ async fn power_cut_in_a_collection_leaves_whole_images() {
     }
 }
 
+/// What a layer was made of goes before it is written, if it came within ten seconds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quick_pull_writes_its_layers_only() {
+    let (test, registry) = (TestStore::new(), Registry::start());
+    registry.push(&random_image(&test, "a", 24 * MIB), "a:1", &[]);
+    let disk = Disk::of_size(1 << 30);
+    let config = ImageStoreConfig { registries: vec![registry.config()], ..small_reserve() };
+    let (store, marks) = open(&disk.root(), &test, config);
+    marks.set(&[]);
+    let mut written = Vec::new();
+    // The kernel may write early, and a pull take ten seconds.
+    while written.last().is_none_or(|bytes| *bytes > 36 * MIB) {
+        assert!(written.len() < 10, "{written:?} bytes for 24 MiB");
+        let before = disk.written();
+        store.ensure(&registry.image("a:1"), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap();
+        written.push(disk.written() - before);
+        store.remove(&registry.image("a:1"), true).await.unwrap();
+    }
+    assert!(written.last().is_some_and(|bytes| *bytes >= 24 * MIB), "{written:?}");
+}
+
 /// F41.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn store_on_a_read_only_disk_gives_out_what_it_has() {

@@ -71,6 +71,15 @@ impl Disk {
         unsafe { ext4_shutdown(std::os::fd::AsRawFd::as_raw_fd(&root), &NO_LOG_FLUSH) }.unwrap();
     }
 
+    /// Bytes that the kernel has written to it, once all is there.
+    pub(crate) fn written(&self) -> u64 {
+        use std::os::linux::fs::MetadataExt;
+        rustix::fs::syncfs(File::open(self.mount_point()).unwrap()).unwrap();
+        let device = fs::metadata(self.mount_point()).unwrap().st_dev();
+        let path = format!("/sys/dev/block/{}:{}/stat", nix::sys::stat::major(device), nix::sys::stat::minor(device));
+        fs::read_to_string(path).unwrap().split_whitespace().nth(6).unwrap().parse::<u64>().unwrap() * 512
+    }
+
     /// The kernel makes it read-only, as after an error of the disk.
     pub(crate) fn make_read_only(&self) {
         run(Command::new("mount").args(["-o", "remount,abort,errors=remount-ro"]).arg(self.mount_point()));

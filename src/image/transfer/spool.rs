@@ -95,7 +95,9 @@ impl Spool {
             }
             have = good;
         }
-        data.set_len(have)?;
+        if data.metadata()?.len() > have {
+            data.set_len(have)?;
+        }
         let durable_blocks = (have / BLOCK).min(sums.metadata()?.len() / SUM);
         sums.set_len(durable_blocks * SUM)?;
         let record = Record { version: VERSION, boot_id: boot_id.to_owned(), digest: key.digest, size: key.size };
@@ -138,7 +140,9 @@ impl Spool {
 
     /// Removes it. The record goes first: without it the rest is nothing.
     pub(super) fn remove(&self) -> io::Result<()> {
-        remove(&self.directory)
+        remove(&self.directory)?;
+        // ext4 writes what a file still has in memory when it is closed, if its length was ever set to 0: even that of a file without a name.
+        self.data.set_len(0)
     }
 }
 
