@@ -46,7 +46,7 @@ use tokio_util::sync::CancellationToken;
 /// time costs a sync of the file system.
 const EARLY: Duration = Duration::from_secs(10);
 /// Indexes in indexes: no deeper than anybody nests them.
-const NESTING: usize = 4;
+pub(super) const NESTING: usize = 4;
 
 /// Failure of a pull, for those who wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]

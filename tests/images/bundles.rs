@@ -8,7 +8,7 @@ use crate::power_cut::Disk;
 use crate::real_registry::Registry;
 use crate::support::{TestStore, binary, references, run};
 use made::{Made, written};
-use podstead::image::{ImageStore, ImageStoreConfig};
+use podstead::image::{ImageStore, ImageStoreConfig, platform};
 use podstead::pod::containers::PullPolicy;
 use podstead::runtime::{ImageService, PullSecrets};
 use podstead::source::bundle::archive::read_head;
@@ -116,6 +116,80 @@ async fn bundle_goes_on_after_the_power_went() {
     assert_eq!(fs::read_dir(disk.root().join("staging")).unwrap().count(), 0);
 }
 
+/// Manifests with a pod of this image, and a configuration that knows the registry.
+fn write_manifests(test: &TestStore, registry: &Registry, image: &str) {
+    let config =
+        format!("apiVersion: podstead.dev/v1alpha1\nkind: Config\nregistries:\n  - host: {}\n    http: true\n", registry.host);
+    fs::write(test.path("config.yaml"), config).unwrap();
+    let pod =
+        format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec: {{containers: [{{name: c, image: '{image}'}}]}}\n");
+    fs::create_dir_all(test.path("manifests")).unwrap();
+    fs::write(test.path("manifests/web.yaml"), pod).unwrap();
+}
+
+/// `podstead bundle create` of these manifests.
+fn create(test: &TestStore, path: &Path) -> Command {
+    let mut create = Command::new(binary());
+    create.arg("--config").arg(test.path("config.yaml")).args(["bundle", "create"]).arg(test.path("manifests"));
+    create.arg("-o").arg(path);
+    create
+}
+
+/// A bundle has the indexes that lead to an image, and a host finds it there without a registry, as by a pull.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn image_in_nested_indexes_comes_with_a_bundle() {
+    let (test, registry, host) = (TestStore::new(), Registry::start(), platform::host());
+    for name in ["ours", "other"] {
+        registry.push(
+            &test.make_image(&format!("{name}.tar"), "app:1", &["--env", &format!("VERSION={name}")]),
+            &format!("app:{name}"),
+            &[],
+        );
+    }
+    let (manifest, index) = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.oci.image.index.v1+json");
+    let entry = |name: &str, kind: &str, architecture: Option<&str>| {
+        let (digest, size) = registry.manifest(&format!("app:{name}"));
+        let mut entry = serde_json::json!({"mediaType": kind, "digest": digest.to_string(), "size": size});
+        if let Some(architecture) = architecture {
+            entry["platform"] = serde_json::json!({"os": host.os, "architecture": architecture, "variant": host.variant});
+        }
+        entry
+    };
+    let put = |tag: &str, entries: &[serde_json::Value]| {
+        registry.put_index(
+            "app",
+            tag,
+            &serde_json::json!({"schemaVersion": 2, "mediaType": index, "manifests": entries}).to_string(),
+        );
+    };
+    put("inner", &[entry("other", manifest, Some("s390x")), entry("ours", manifest, Some(&host.architecture))]);
+    put("outer", &[entry("inner", index, None)]);
+    let image = registry.image("app:outer");
+    write_manifests(&test, &registry, &image);
+    let path = test.path("nested.bundle");
+    run(&mut create(&test, &path));
+    let pulled = {
+        let other = TestStore::new();
+        let store = other.open_with(ImageStoreConfig { registries: vec![registry.config()], ..ImageStoreConfig::default() });
+        store.ensure(&image, PullPolicy::Always, &PullSecrets::none()).await.unwrap().digest
+    };
+    // No deeper than a pull goes.
+    put("3", &[entry("outer", index, None)]);
+    put("4", &[entry("3", index, None)]);
+    write_manifests(&test, &registry, &registry.image("app:4"));
+    let refused = create(&test, &test.path("deep.bundle")).output().unwrap();
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("an index nested more than three levels deep"), "{told}");
+    registry.stop();
+    let file = Arc::new(File::open(&path).unwrap());
+    let images = read_head(&file).unwrap().document.bundled_images();
+    let store = test.open();
+    assert_eq!(store.import_bundle(file, &path, images).await.unwrap(), [&*image]);
+    let imported = store.ensure(&image, PullPolicy::Never, &PullSecrets::none()).await.unwrap();
+    assert!(imported.config.env.contains(&"VERSION=ours".to_owned()), "{:?}", imported.config);
+    assert_eq!(imported.digest, pulled);
+}
+
 /// I71.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn layers_that_a_host_has_are_left_out() {
@@ -134,18 +208,10 @@ async fn layers_that_a_host_has_are_left_out() {
         test.path(name)
     };
     let (have, other) = (inventory("have.json", &layers), inventory("other.json", &layers[1..]));
-    let config =
-        format!("apiVersion: podstead.dev/v1alpha1\nkind: Config\nregistries:\n  - host: {}\n    http: true\n", registry.host);
-    fs::write(test.path("config.yaml"), config).unwrap();
-    let pod = format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec: {{containers: [{{name: c, image: '{new}'}}]}}\n");
-    fs::create_dir(test.path("manifests")).unwrap();
-    fs::write(test.path("manifests/web.yaml"), pod).unwrap();
+    write_manifests(&test, &registry, &new);
     let create = |name: &str, since: &[&Path]| {
         let path = test.path(name);
-        let mut create = Command::new(binary());
-        create.arg("--config").arg(test.path("config.yaml")).args(["bundle", "create"]).arg(test.path("manifests"));
-        create.arg("-o").arg(&path).args(since.iter().flat_map(|since| [Path::new("--since"), since]));
-        let told = run(&mut create);
+        let told = run(create(&test, &path).args(since.iter().flat_map(|since| [Path::new("--since"), since])));
         let file = Arc::new(File::open(&path).unwrap());
         (told, path, file)
     };

@@ -145,7 +145,7 @@ impl Registry {
         (Digest::of(raw.as_bytes()), raw.len())
     }
 
-    fn put_index(&self, repository: &str, tag: &str, body: &str) {
+    pub(crate) fn put_index(&self, repository: &str, tag: &str, body: &str) {
         let mut stream = std::net::TcpStream::connect(&self.host).unwrap();
         let kind = "application/vnd.oci.image.index.v1+json";
         let head = format!("PUT /v2/{repository}/manifests/{tag} HTTP/1.1\r\nHost: {}\r\nContent-Type: {kind}\r\n", self.host);

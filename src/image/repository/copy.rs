@@ -9,6 +9,7 @@ use crate::explain::explain;
 use crate::limits::Limits;
 use crate::platform;
 use crate::policy::artifact;
+use crate::pull::NESTING;
 use crate::registry::{Need, RegistryError, Route};
 use crate::tar::{Streamed, TarError, TarReader};
 use crate::transfer::{chance, pause};
@@ -80,16 +81,8 @@ impl Repositories {
         match parse(&bytes, reference)? {
             Manifest::Image(_) => self.add_manifest(reference, &bytes, Some(platforms), &mut copy).await?,
             Manifest::Index(entries) => {
-                let chosen = platforms.iter().map(|wanted| platform::choose(&entries, wanted).map(|entry| entry.digest));
-                let chosen: BTreeSet<Digest> = chosen.collect::<Result<_, _>>().map_err(|error| failed(reference, &error))?;
-                for digest in chosen {
-                    let at = reference.at(digest);
-                    let manifest = self.manifest(&at).await?;
-                    if matches!(parse(&manifest, &at)?, Manifest::Index(_)) {
-                        return Err(refused(&at, "it is an index in an index"));
-                    }
-                    self.add_manifest(&at, &manifest, None, &mut copy).await?;
-                    copy.documents.insert(digest, manifest);
+                for wanted in platforms {
+                    self.add_entry(reference, &entries, wanted, &mut copy).await?;
                 }
             }
         }
@@ -119,6 +112,37 @@ impl Repositories {
             return Err(RepositoryError::Registry { reason, retry_after: None }.into());
         }
         file.sync_all().map_err(CopyError::File)
+    }
+
+    /// Adds the image of an index for a platform, with the indexes that lead to it: as a pull chooses it there.
+    async fn add_entry(
+        &self,
+        reference: &Reference,
+        entries: &[Descriptor],
+        wanted: &Platform,
+        copy: &mut ImageCopy,
+    ) -> Result<(), RepositoryError> {
+        let choose = |entries: &[Descriptor]| match platform::choose(entries, wanted) {
+            Ok(entry) => Ok(entry.digest),
+            Err(error) => Err(failed(reference, &error)),
+        };
+        let mut digest = choose(entries)?;
+        for _ in 1..NESTING {
+            let at = reference.at(digest);
+            let known = copy.documents.get(&digest).cloned();
+            let is_new = known.is_none();
+            let bytes = match known {
+                Some(bytes) => bytes,
+                None => self.manifest(&at).await?,
+            };
+            copy.documents.insert(digest, bytes.clone());
+            match parse(&bytes, &at)? {
+                Manifest::Index(entries) => digest = choose(&entries)?,
+                Manifest::Image(_) if is_new => return self.add_manifest(&at, &bytes, None, copy).await,
+                Manifest::Image(_) => return Ok(()),
+            }
+        }
+        Err(refused(reference, "an index nested more than three levels deep"))
     }
 
     async fn add_manifest(
