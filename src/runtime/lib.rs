@@ -24,7 +24,7 @@ pub use images::{
 };
 pub use network::{NetworkError, OwnRoute, PodNetwork, PodNetworkStatus};
 pub use pull_secrets::PullSecrets;
-pub use pulls::{HostFigures, PullFigures, PullHold, PullPhase, PullState, PulledLayer};
+pub use pulls::{HostFigures, PullFigures, PullHold, PullPhase, PullState, PulledLayer, WaitCause};
 
 use async_trait::async_trait;
 use podstead_container::{

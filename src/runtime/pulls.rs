@@ -33,6 +33,35 @@ impl PullPhase {
     }
 }
 
+/// Cause for which nothing comes to a pull.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum WaitCause {
+    /// The next window for updates has not begun.
+    Window,
+    /// Other downloads come first.
+    Queue,
+    /// The host of a layer cannot be reached, or the link to it is broken or too slow.
+    Network,
+    /// The host has answered, and is asked again after a pause.
+    Registry,
+}
+
+impl WaitCause {
+    /// All of them, in their order.
+    pub const ALL: [Self; 4] = [Self::Window, Self::Queue, Self::Network, Self::Registry];
+
+    /// The word in JSON and in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Window => "window",
+            Self::Queue => "queue",
+            Self::Network => "network",
+            Self::Registry => "registry",
+        }
+    }
+}
+
 /// A layer that a pull fetches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -58,6 +87,9 @@ pub struct PulledLayer {
     /// The reason why nothing comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<String>,
+    /// The kind of this reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<WaitCause>,
     /// It is unpacked and verified.
     pub complete: bool,
 }
@@ -162,9 +194,19 @@ impl PullState {
         if let Some(hold) = &self.hold {
             return Some(hold.to_string().into());
         }
+        self.waiting_layer()?.waiting.as_deref().map(Cow::Borrowed)
+    }
+
+    /// The kind of this reason.
+    pub fn cause(&self) -> Option<WaitCause> {
+        if self.hold.is_some() { Some(WaitCause::Window) } else { self.waiting_layer()?.cause }
+    }
+
+    /// The first layer that is missing, if all that are missing wait.
+    fn waiting_layer(&self) -> Option<&PulledLayer> {
         let mut missing = self.layers.iter().filter(|layer| layer.present_bytes < layer.size_bytes).peekable();
-        let first = missing.peek()?.waiting.as_deref();
-        first.filter(|_| missing.all(|layer| layer.waiting.is_some())).map(Cow::Borrowed)
+        let first = *missing.peek()?;
+        missing.all(|layer| layer.waiting.is_some()).then_some(first)
     }
 }
 
@@ -228,12 +270,17 @@ mod tests {
 
     #[test]
     fn pull_waits_when_all_missing_layers_wait() {
-        let waiting = |present| PulledLayer { waiting: Some("no route".into()), ..layer(100, present, Some(9)) };
+        let waiting = |present| PulledLayer {
+            waiting: Some("no route".into()),
+            cause: Some(WaitCause::Network),
+            ..layer(100, present, Some(9))
+        };
         let state = pull(vec![layer(100, 100, None), waiting(10), waiting(20)]);
+        assert_eq!(state.cause(), Some(WaitCause::Network));
         assert_eq!((state.waiting().as_deref(), state.rate(), state.left()), (Some("no route"), 0, None));
         assert_eq!(state.summary().unwrap(), "43% of 300B, waiting: no route");
         let state = pull(vec![waiting(10), layer(100, 10, Some(9))]);
-        assert_eq!((state.waiting(), state.rate()), (None, 9));
+        assert_eq!((state.waiting(), state.cause(), state.rate()), (None, None, 9));
     }
 
     #[test]
@@ -241,7 +288,7 @@ mod tests {
         let until = Some("2026-11-30T01:00:00Z".parse().unwrap());
         let state = PullState { phase: PullPhase::Waiting, hold: Some(PullHold { until }), ..pull(vec![layer(300, 0, None)]) };
         let words = "0% of 300B, waiting: outside the windows for updates, until 2026-11-30T01:00Z";
-        assert_eq!(state.summary().unwrap(), words);
+        assert_eq!((state.summary().as_deref(), state.cause()), (Some(words), Some(WaitCause::Window)));
         assert_eq!(PullHold { until: None }.to_string(), "outside the windows for updates");
     }
 }

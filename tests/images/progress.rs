@@ -5,7 +5,7 @@ use crate::support::{TestStore, eventually};
 use podstead::{
     image::{ImageStore, ImageStoreConfig, MirrorConfig, RegistryConfig},
     pod::containers::PullPolicy,
-    runtime::{ImageService, PullPhase, PullSecrets, PullState},
+    runtime::{ImageService, PullPhase, PullSecrets, PullState, WaitCause},
 };
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ async fn interrupted_pull_says_why_it_waits() {
     eventually("the event", async || !told("PullInterrupted").is_empty()).await;
     let layer = &shown.layers[0];
     assert!(layer.waiting.as_ref().is_some_and(|reason| reason.contains("was cut off")), "{layer:?}");
-    assert_eq!((&layer.host, layer.resumed_bytes), (&None, 0));
+    assert_eq!((&layer.host, layer.resumed_bytes, layer.cause), (&None, 0, Some(WaitCause::Network)));
     site.registry.let_through();
     assert!(pulling.await.unwrap());
     let (interrupted, resumed) = (told("PullInterrupted"), told("PullResumed"));

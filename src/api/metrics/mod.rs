@@ -23,6 +23,7 @@ use super::kinds::Page;
 use super::respond::{self, Answer};
 use k8s_openapi::api::core::v1::Pod;
 use podstead_pod::SourceId;
+use podstead_runtime::WaitCause;
 use podstead_sys::proc_stat::process_usage;
 use podstead_workload::object::WorkloadKind;
 use serde_json::Value;
@@ -48,7 +49,7 @@ pub(super) async fn page(backend: &Backend, page: Page) -> Answer {
             let images = own::Images {
                 figures: backend.images.pull_figures(),
                 running: pulls.len(),
-                waiting: pulls.iter().filter(|pull| pull.waiting().is_some()).count(),
+                waiting: WaitCause::ALL.map(|cause| pulls.iter().filter(|pull| pull.cause() == Some(cause)).count()),
                 store: backend.images.figures().await,
             };
             let observed = own::Own {

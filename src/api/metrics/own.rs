@@ -5,7 +5,7 @@ use crate::services::{Denied, Figures};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodStatus};
 use podstead_pod::SourceId;
-use podstead_runtime::{Collected, PullFigures, StoreFigures};
+use podstead_runtime::{Collected, PullFigures, StoreFigures, WaitCause};
 use podstead_settings::HookStanding;
 use podstead_store::SourceStatus;
 use podstead_sys::proc_stat::ProcessUsage;
@@ -35,8 +35,8 @@ pub(super) struct Own<'a> {
 pub(super) struct Images {
     pub(super) figures: PullFigures,
     pub(super) running: usize,
-    /// Those of them to which nothing comes.
-    pub(super) waiting: usize,
+    /// Those of them to which nothing comes, in the order of [`WaitCause::ALL`].
+    pub(super) waiting: [usize; WaitCause::ALL.len()],
     pub(super) store: StoreFigures,
 }
 
@@ -99,8 +99,15 @@ fn images_of(out: &mut Exposition, images: &Images) {
     out.family("podstead_image_pull_seconds_total", Kind::Counter, "Time that all pulls of images took.")
         .sample(&[], time.as_secs_f64());
     out.family("podstead_image_pulls", Kind::Gauge, "Pulls of images under way.").sample(&[], *running as f64);
-    out.family("podstead_image_pulls_waiting", Kind::Gauge, "Pulls of images under way to which nothing comes.")
-        .sample(&[], *waiting as f64);
+    let mut family = out.family(
+        "podstead_image_pulls_waiting",
+        Kind::Gauge,
+        "Pulls of images under way to which nothing comes; cause is window (for updates), queue (other downloads come first), network (the host \
+         cannot be reached, or the link is broken or too slow) or registry (its answer asks for a pause).",
+    );
+    for (cause, count) in WaitCause::ALL.into_iter().zip(waiting) {
+        family.sample(&[("cause", cause.as_str())], *count as f64);
+    }
     let StoreFigures { images, layer_bytes, pinned_bytes, partial_bytes, collected } = store;
     out.family("podstead_images", Kind::Gauge, "Images in the store.").sample(&[], *images as f64);
     out.family(

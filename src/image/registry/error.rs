@@ -251,6 +251,14 @@ impl RegistryError {
         )
     }
 
+    /// There was no answer, or no whole one.
+    pub(crate) fn is_of_the_link(&self) -> bool {
+        matches!(
+            self.decisive(),
+            Self::Resolve { .. } | Self::Connect { .. } | Self::Stalled { .. } | Self::Broken { .. } | Self::Slow { .. }
+        )
+    }
+
     /// The registry has answered that it does not have the content.
     pub(crate) fn is_absence(&self) -> bool {
         matches!(self.decisive(), Self::NotFound { .. })

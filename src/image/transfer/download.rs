@@ -13,6 +13,7 @@ use super::{Activity, BlobKey, Counts, Source, State, Transfer, TransferError, T
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, ReadyChunks};
+use podstead_runtime::WaitCause;
 use podstead_telemetry::events::{EventType, Subject};
 use std::io;
 use std::sync::Arc;
@@ -231,7 +232,8 @@ impl<'a> Download<'a> {
             Next::GiveUp => Err(self.refusal()),
             Next::After(pause) => {
                 self.tell_interrupted(pause, index, &error);
-                self.does(Activity::Paused(error.to_string()));
+                let cause = if error.is_of_the_link() { WaitCause::Network } else { WaitCause::Registry };
+                self.does(Activity::Paused(error.to_string(), cause));
                 let mut again = self.transfers.setup.again.clone();
                 again.mark_unchanged();
                 let waited = slot.lend_during(async {

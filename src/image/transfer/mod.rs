@@ -37,7 +37,7 @@ use hosts::HostMemory;
 use lock::lock;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
-use podstead_runtime::PulledLayer;
+use podstead_runtime::{PulledLayer, WaitCause};
 use podstead_telemetry::events::EventRecorder;
 use spool::Spool;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -131,7 +131,7 @@ enum Activity {
     /// It fetches from a host.
     From(String),
     /// It waits after a failure, which is here.
-    Paused(String),
+    Paused(String, WaitCause),
 }
 
 /// Those who want the blob of one transfer.
@@ -369,11 +369,11 @@ impl Joined {
     /// Progress so far, for those who look.
     pub(super) fn shown(&self) -> PulledLayer {
         let (Counts { have, resumed, fetched, again, rate }, _) = self.counts();
-        let (host, waiting) = match &*lock(&self.transfer.activity) {
-            Activity::Idle => (None, None),
-            Activity::Queued(host) => (None, Some(format!("other downloads from {host} come first"))),
-            Activity::From(host) => (Some(host.clone()), None),
-            Activity::Paused(failure) => (None, Some(failure.clone())),
+        let (host, waiting, cause) = match &*lock(&self.transfer.activity) {
+            Activity::Idle => (None, None, None),
+            Activity::Queued(host) => (None, Some(format!("other downloads from {host} come first")), Some(WaitCause::Queue)),
+            Activity::From(host) => (Some(host.clone()), None, None),
+            Activity::Paused(failure, cause) => (None, Some(failure.clone()), Some(*cause)),
         };
         PulledLayer {
             digest: self.transfer.key.digest.to_string(),
@@ -385,6 +385,7 @@ impl Joined {
             bytes_per_second: rate,
             host,
             waiting,
+            cause,
             complete: false,
         }
     }
