@@ -1,5 +1,5 @@
-//! Processes: signals as a new program expects them, and forks with flags that libc has no name for.
-#![expect(unsafe_code, reason = "fork, clone3 and sigaction have no safe wrapper that fits")]
+//! Processes: signals as a new program expects them, priorities, and forks with flags that libc has no name for.
+#![expect(unsafe_code, reason = "fork, clone3, sigaction and ioprio_set have no safe wrapper that fits")]
 
 use nix::errno::Errno;
 use nix::sched::CloneFlags;
@@ -127,4 +127,19 @@ pub fn close_others() {
 pub fn close_others_on_exec() {
     // SAFETY: no pointers. On kernels before 5.11 it fails, and descriptors are close-on-exec by their making.
     let _old_kernel = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+}
+
+/// Lower priority of work that others should not feel: what waits for a processor gets three times as much.
+const GIVING_WAY: i32 = 5;
+/// `IOPRIO_WHO_PROCESS`
+const IO_OF_THREAD: libc::c_int = 1;
+/// The lowest level of the best-effort class, which all others are in.
+const IO_GIVING_WAY: libc::c_int = (2 << 13) | 7;
+
+/// Gives way to others who want a processor or the disk. For the calling thread and what it starts from now on, without a way back.
+pub fn give_way() {
+    // Everybody may lower their own priority. If one of these failed, others would only wait longer.
+    let _unchanged = rustix::process::setpriority_process(None, GIVING_WAY);
+    // SAFETY: integers alone.
+    let _unchanged = unsafe { libc::syscall(libc::SYS_ioprio_set, IO_OF_THREAD, 0, IO_GIVING_WAY) };
 }

@@ -57,6 +57,39 @@ fn header(path: &[u8], kind: tar_core::EntryType, size: u64) -> Vec<u8> {
     header.as_bytes().to_vec()
 }
 
+/// Nice values of all jobs of this process.
+fn nice_values() -> Vec<String> {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let children = threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    let children: Vec<String> = children.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
+    let stats = children.iter().map(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default());
+    let jobs = stats.filter(|stat| stat.contains("(podstead-job)"));
+    jobs.filter_map(|stat| stat.rsplit(')').next()?.split_whitespace().nth(16).map(str::to_owned)).collect()
+}
+
+/// Ends when a job waits for it.
+struct UntilJob(Vec<String>);
+
+impl Read for UntilJob {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        while self.0.is_empty() && std::time::Instant::now() < deadline {
+            self.0 = nice_values();
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        Ok(0)
+    }
+}
+
+/// I20.
+#[test]
+fn job_gives_way_to_others() {
+    let mut source = UntilJob(Vec::new());
+    let expected = Expected { blob: None, diff_id: None };
+    drop(Bench::new().stage(&mut source, expected));
+    assert!(!source.0.is_empty() && source.0.iter().all(|nice| nice == "5"), "{:?}", source.0);
+}
+
 /// An archive with one directory.
 fn archive() -> Vec<u8> {
     [header(b"d/", tar_core::EntryType::Directory, 0), vec![0; 1024]].concat()

@@ -23,6 +23,8 @@ const REPORT: Used = Used { entries: 2048, implicit_directories: 256, path_memor
 /// Does the task that the daemon sends to standard input, and ends.
 pub fn run() -> ExitCode {
     process::close_others();
+    // Containers start while images are pulled.
+    process::give_way();
     own_memory::share_between_threads();
     // Shown in lists of processes; without it there would be `exe`.
     let _unnamed = rustix::thread::set_name(c"podstead-job");
