@@ -69,3 +69,31 @@ async fn layers_of_earlier_versions_are_used_where_they_are() {
     store.remove("localhost/base:1", false).await.unwrap();
     assert_eq!(test.layers(), 0);
 }
+
+/// F42: what a later version adds to records, layers and the store is passed over, and there when that version runs again.
+#[tokio::test]
+async fn store_of_a_later_version_is_used_as_it_is() {
+    let test = TestStore::new();
+    let store = test.open();
+    store.import(test.make_image("a.tar", "localhost/a:1", &[])).await.unwrap();
+    store.pin("localhost/a:1", true).await.unwrap();
+    drop(store);
+    let paths = |directory: &str| fs::read_dir(test.root().join(directory)).unwrap().map(|entry| entry.unwrap().path());
+    let layers: Vec<_> = paths("layers").collect();
+    for path in layers.iter().map(|layer| layer.join("layer.json")).chain(paths("refs")) {
+        let mut record: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        record["later"] = serde_json::json!({"version": 2});
+        fs::write(&path, record.to_string()).unwrap();
+    }
+    let later: Vec<_> = layers.into_iter().chain([test.root()]).map(|directory| directory.join("later")).collect();
+    later.iter().for_each(|path| fs::write(path, "later").unwrap());
+    let store = test.open();
+    assert_eq!(references(&store).await, ["localhost/a:1"]);
+    let image = store.ensure("localhost/a:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
+    assert!(image.layers[0].join("bin/busybox").is_file());
+    store.prune(true, false).await.unwrap();
+    assert_eq!(references(&store).await, ["localhost/a:1"], "it is pinned");
+    assert!(store.verify(&[], false).await.is_ok());
+    assert!(test.events.all().is_empty(), "{:?}", test.events.all());
+    assert!(later.iter().all(|path| path.is_file()));
+}
