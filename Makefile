@@ -140,6 +140,10 @@ power-cuts: setup-vm deb ## cut the power of a busy Debian machine 20 times at r
 	tests/vm/power-cuts target/debian --network builtin
 	tests/vm/power-cuts target/debian --network cni
 
+.PHONY: image-cuts
+image-cuts: setup-vm build ## cut the power of the image store of a Debian machine: 50 times its disk (root; CUTS=)
+	tests/vm/run $(RELEASE) images
+
 .PHONY: workload-cuts
 workload-cuts: setup-vm build ## cut the power of a Debian machine in updates of workloads, and set its clock forward and back (root; SEED=, CUTS=)
 	tests/vm/power-cuts $(RELEASE) --workloads

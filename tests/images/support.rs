@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
+/// Comes along with the tests to machines that have no sources.
+const SCRIPT: &str = include_str!("../support/make-image.sh");
+
 /// Keeps what was recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Recorded(Mutex<Vec<(EventType, String, String)>>);
@@ -54,11 +57,10 @@ impl TestStore {
         ImageStore::open(&self.root(), with_jobs(config), events).unwrap()
     }
 
-    /// Runs `tests/support/make-image.sh`.
+    /// Makes an image with `make-image.sh`.
     pub(crate) fn make_image(&self, archive: &str, name: &str, options: &[&str]) -> PathBuf {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/make-image.sh");
         let path = self.path(archive);
-        run(Command::new(script).args(options).arg(&path).arg(name));
+        run(Command::new("sh").args(["-c", SCRIPT, "make-image.sh"]).args(options).arg(&path).arg(name));
         path
     }
 
