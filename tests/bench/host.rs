@@ -16,6 +16,7 @@ mod door;
 mod figures;
 mod git;
 mod idle;
+mod images;
 mod latency;
 mod memory;
 mod network;
@@ -33,7 +34,7 @@ fn main() {
         println!("0 passed, 0 failed");
         return;
     }
-    let parts: [(&str, fn()); 11] = [
+    let parts: [(&str, fn()); 16] = [
         ("rename", latency::rename_to_running),
         ("lifecycle", latency::create_start_delete),
         ("memory", memory::daemon_and_shims),
@@ -45,11 +46,17 @@ fn main() {
         ("services", services::of_pods),
         ("workloads", workloads::replicas_of_one_deployment),
         ("door", door::memory_and_watches),
+        ("images-large", images::one_large_layer),
+        ("images-layers", images::many_small_layers),
+        ("images-link", images::link_that_breaks),
+        ("images-starts", images::starts_during_pulls),
+        ("images-idle", images::idle),
     ];
-    // `make bench PARTS=idle` runs one of them.
+    // `make bench PARTS=idle` runs one of them, `PARTS=images` all whose names begin so.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     println!("| what | podstead | peer | ratio |\n|---|---|---|---|");
-    for (_, run) in parts.iter().filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|word| word == name)) {
+    let is_wanted = |name: &str| wanted.iter().any(|word| word == name || name.starts_with(&format!("{word}-")));
+    for (_, run) in parts.iter().filter(|(name, _)| wanted.is_empty() || is_wanted(name)) {
         run();
     }
 }
