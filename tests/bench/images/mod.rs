@@ -192,7 +192,9 @@ pub(crate) fn idle() {
     std::thread::park_timeout(Duration::from_secs(seconds));
     let after = (meter.written(), spent(&[host.daemon_pid()]).0);
     row(
-        &format!("a store with two images and 10 pods for {seconds} s without a pull: bytes written to its disk; CPU of the daemon"),
+        &format!(
+            "a store with two images and 10 pods for {seconds} s without a pull: bytes written to its disk; CPU of the daemon"
+        ),
         &format!("{} B; {} ms", after.0 - before.0, (after.1 - before.1) * 10),
         "-",
         "-",
