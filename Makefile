@@ -141,8 +141,9 @@ power-cuts: setup-vm deb ## cut the power of a busy Debian machine 20 times at r
 	tests/vm/power-cuts target/debian --network cni
 
 .PHONY: image-cuts
-image-cuts: setup-vm build ## cut the power of the image store of a Debian machine: 50 times its disk (root; CUTS=)
+image-cuts: setup-vm build ## cut the power of the image store of a Debian machine: 50 times its disk, 5 times the machine (root; SEED=, CUTS=)
 	tests/vm/run $(RELEASE) images
+	tests/vm/power-cuts $(RELEASE) --images --cuts 5
 
 .PHONY: workload-cuts
 workload-cuts: setup-vm build ## cut the power of a Debian machine in updates of workloads, and set its clock forward and back (root; SEED=, CUTS=)
