@@ -435,3 +435,80 @@ fn containers_have_block_devices_of_volumes() {
         if events.contains(told) { Ok(()) } else { Err(events) }
     });
 }
+
+/// The command of volumes with the configuration of the host.
+fn volume(host: &TestHost, arguments: &[&str]) -> (bool, String) {
+    let config = host.path("config.yaml").display().to_string();
+    let output = host.cli(&[&["--config", &config, "volume"], arguments].concat());
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn content_of_block_device_is_exported_and_restored() {
+    let host = TestHost::start();
+    let disk = Disk::new(8 << 20);
+    let claim = format!(
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: raw\n  annotations: {{podstead.dev/block-device: {}}}\nspec:\n  \
+         accessModes: [ReadWriteOnce]\n  volumeMode: Block\n  resources: {{requests: {{storage: 8Mi}}}}\n",
+        disk.path
+    );
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: radio}\nspec:\n  terminationGracePeriodSeconds: 1\n  volumes:\n    - {name: raw, \
+               persistentVolumeClaim: {claimName: raw}}\n  containers:\n    - name: main\n      image: localhost/busybox:1\n      command: \
+               [sleep, '1000000']\n      volumeDevices: [{name: raw, devicePath: /dev/xvda}]\n";
+    host.write_manifest("claim.yaml", &claim);
+    host.write_manifest("radio.yaml", pod);
+    let before = host.wait_running("radio");
+    let dd = |text: &str, seek: u32| {
+        sh(&host, &format!("echo {text} | dd of=/dev/xvda bs=1M seek={seek} conv=notrunc,fsync 2>/dev/null"))
+    };
+    dd("first", 0);
+    dd("last", 6);
+    let original = fs::read(&disk.path).unwrap();
+    let image = host.path("raw.img.zst").display().to_string();
+    let (is_ok, told) = volume(&host, &["export", "raw", "-o", &image]);
+    assert!(is_ok && told.contains("stopping pod radio-edge-1"), "{told}");
+    assert!(told.contains("exported 8388608 bytes of ") && told.contains("2097152 of them in use"), "{told}");
+    let size = fs::metadata(&image).unwrap().len();
+    assert!(size < 10_000, "{size}");
+    let again = eventually("the pod to run again", || host.pod("radio").filter(|pod| pod.runs("main")).ok_or_else(String::new));
+    assert_ne!(again.container_id("main"), before.container_id("main"));
+
+    // Parts that were zero are so again.
+    dd("other", 3);
+    dd("changed", 0);
+    let changed = fs::read(&disk.path).unwrap();
+    assert_ne!(changed, original);
+    let refused = |arguments: &[&str], expected: &str| {
+        let (is_ok, told) = volume(&host, &[&["import", "raw"], arguments].concat());
+        assert!(!is_ok && told.contains(expected), "{arguments:?}: {told}");
+        assert!(fs::read(&disk.path).unwrap() == changed, "{arguments:?}");
+    };
+    refused(&[&image], "--replace replaces its content");
+    refused(&["-", "--replace"], "must be a file");
+    let other = host.path("other").display().to_string();
+    let whole = fs::read(&image).unwrap();
+    for (content, expected) in [
+        (&whole[..whole.len() - 5], "is unchanged"),
+        (&[0; (8 << 20) + 1][..], "does not fit"),
+        (&[][..], "is empty"),
+        (&[&[b'x'; 257][..], b"ustar", &[0; 512]].concat(), "is a tar archive"),
+    ] {
+        fs::write(&other, content).unwrap();
+        refused(&[&other, "--replace"], expected);
+    }
+    let (is_ok, told) = volume(&host, &["import", "raw", &image, "--replace"]);
+    assert!(is_ok && told.contains("imported 8388608 bytes"), "{told}");
+    assert!(fs::read(&disk.path).unwrap() == original);
+    host.wait_running("radio");
+    assert_eq!(sh(&host, "head -c 6 /dev/xvda"), "first\n");
+
+    // A device with a file system that the host has mounted is not written.
+    assert!(std::process::Command::new("mkfs.ext4").args(["-q", &disk.path]).status().unwrap().success());
+    let mount = host.path("mounted");
+    fs::create_dir(&mount).unwrap();
+    assert!(std::process::Command::new("mount").arg(&disk.path).arg(&mount).status().unwrap().success());
+    let (is_ok, told) = volume(&host, &["import", "raw", &image, "--replace"]);
+    assert!(std::process::Command::new("umount").arg(&mount).status().unwrap().success());
+    assert!(!is_ok && told.contains("must not be mounted"), "{told}");
+    host.wait_running("radio");
+}

@@ -1,6 +1,6 @@
 //! `podstead volume export` and `podstead volume import`: the data of a claim in an archive, and back.
 
-use super::archive;
+use super::{archive, block};
 use crate::Context;
 use crate::client::{Client, ClientError, OWN, Target};
 use crate::pods::{list, name_of, namespace_of, pod_target, shown_name};
@@ -58,7 +58,7 @@ pub(super) struct ExportArgs {
 pub(super) struct ImportArgs {
     /// Name of the claim
     claim: String,
-    /// Archive of podstead volume export, or another tar archive, also compressed; -: standard input
+    /// Archive of podstead volume export, or another tar archive, also compressed; -: standard input. For a block device: a disk image, also compressed
     file: PathBuf,
     /// Namespace of the claim
     #[arg(short, long, value_name = "NAME", default_value = "default")]
@@ -87,12 +87,15 @@ fn parse_size(text: &str) -> Result<u64, String> {
 pub(super) fn export(args: &ExportArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let paths = last_valid::paths(context.config_path())?;
     let claim = claim_name(&args.namespace, &args.claim)?;
+    if let Some(device) = block::device(context, &claim)? {
+        return export_device(args, context, &paths, &claim, &device);
+    }
     let data = paths.persistent_data(&claim);
     if !data.is_dir() {
         bail!("claim {}/{} has no data in {}; podstead volume ls lists all claims", claim.namespace, claim.name, data.display());
     }
     let users = if args.live { Users::none() } else { Users::stop(context, &paths, &claim, args.timeout)? };
-    let written = write_archive(&data, &args.output);
+    let written = write_file(&args.output, |out| archive::write(&data, out));
     users.start(context)?;
     let written = written?;
     let mut err = io::stderr();
@@ -104,22 +107,58 @@ pub(super) fn export(args: &ExportArgs, context: &Context) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
+fn export_device(
+    args: &ExportArgs,
+    context: &Context,
+    paths: &Paths,
+    claim: &ClaimName,
+    device: &Path,
+) -> anyhow::Result<ExitCode> {
+    let users = if args.live { Users::none() } else { Users::stop(context, paths, claim, args.timeout)? };
+    let copied = write_file(&args.output, |out| block::export(device, out));
+    users.start(context)?;
+    let block::Copied { length, content } = copied?;
+    let (namespace, name, at) = (&claim.namespace, &claim.name, device.display());
+    writeln!(io::stderr(), "exported {length} bytes of {at}, {content} of them in use, from claim {namespace}/{name}")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn import_device(
+    args: &ImportArgs,
+    context: &Context,
+    paths: &Paths,
+    claim: &ClaimName,
+    device: &Path,
+) -> anyhow::Result<ExitCode> {
+    let (namespace, name, at) = (&claim.namespace, &claim.name, device.display());
+    if !args.replace {
+        bail!("claim {namespace}/{name} is the block device {at}; --replace replaces its content");
+    }
+    let image = block::Image::check(&args.file, device)
+        .with_context(|| format!("{} was not imported, and {at} is unchanged", args.file.display()))?;
+    let users = Users::stop(context, paths, claim, args.timeout)?;
+    let written = image.write(device);
+    users.start(context)?;
+    writeln!(io::stderr(), "imported {} bytes into {at} of claim {namespace}/{name}", written?.length)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn counted_entries(number: u64) -> String {
     counted(usize::try_from(number).unwrap_or(usize::MAX), "entry").replace("entrys", "entries")
 }
 
 /// A file gets its name when it is complete, so that an interrupted export leaves the earlier one.
-fn write_archive(data: &Path, output: &Path) -> anyhow::Result<archive::Written> {
+fn write_file<T>(output: &Path, write: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>) -> anyhow::Result<T> {
     if output.as_os_str() == "-" {
-        return archive::write(data, io::stdout().lock());
+        return write(&mut io::stdout().lock());
     }
     let mut temporary = output.as_os_str().to_owned();
     temporary.push(".part");
     let temporary = PathBuf::from(temporary);
     let create = File::options().write(true).create(true).truncate(true).mode(0o600).open(&temporary);
-    let file = create.with_context(|| format!("create {}", temporary.display()))?;
-    let complete = || -> anyhow::Result<archive::Written> {
-        let written = archive::write(data, &file)?;
+    let mut file = create.with_context(|| format!("create {}", temporary.display()))?;
+    let complete = || -> anyhow::Result<T> {
+        let written = write(&mut file)?;
         file.sync_all()?;
         fs::rename(&temporary, output)?;
         Ok(written)
@@ -133,6 +172,9 @@ fn write_archive(data: &Path, output: &Path) -> anyhow::Result<archive::Written>
 pub(super) fn import(args: &ImportArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let paths = last_valid::paths(context.config_path())?;
     let claim = claim_name(&args.namespace, &args.claim)?;
+    if let Some(device) = block::device(context, &claim)? {
+        return import_device(args, context, &paths, &claim, &device);
+    }
     let data = paths.persistent_data(&claim);
     let is_empty = fs::read_dir(&data).map_or(true, |mut entries| entries.next().is_none());
     if !is_empty && !args.replace {

@@ -2,6 +2,7 @@
 
 mod archive;
 mod backup;
+mod block;
 
 use super::client::{Client, OWN, Target};
 use super::get::{self, ServedClaim, TypeArgs, ask_claims};
@@ -26,9 +27,9 @@ enum VolumeCommand {
     /// List claims and the size of their data
     #[command(visible_alias = "list")]
     Ls(TypeArgs),
-    /// Write the data of a claim to an archive; the pods that use it are stopped meanwhile
+    /// Write the data of a claim to an archive, or the content of its block device to an image; the pods that use it are stopped meanwhile
     Export(backup::ExportArgs),
-    /// Replace the data of a claim by that of an archive; the pods that use it are stopped meanwhile
+    /// Replace the data of a claim by that of an archive, or the content of its block device by an image; the pods that use it are stopped meanwhile
     Import(backup::ImportArgs),
     /// Delete the data of released claims, which are in no source any more
     Prune(PruneArgs),
