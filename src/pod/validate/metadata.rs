@@ -3,7 +3,7 @@
 use super::names::{dns_label, dns_subdomain, label_value, qualified_name, uid};
 use crate::containers::text;
 use crate::field::{FieldPath, Problems};
-use crate::{cdi, devices};
+use crate::{cdi, devices, nfs};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use std::collections::BTreeMap;
 
@@ -13,6 +13,32 @@ const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
 /// Longest name of a file or directory.
 const NAME_MAX: usize = 255;
 const UUID_LENGTH: usize = 36;
+/// The domain of podstead's annotations.
+const DOMAIN: &str = "podstead.dev";
+/// Annotations that are read from manifests, and those that objects have when they come from the API of a host, without the domain.
+const KNOWN: [&str; 19] = [
+    "agent",
+    "block-device",
+    "isolated",
+    "keeps-name",
+    "keys",
+    "missed-run",
+    "next-run",
+    "omitted",
+    "only-pods-of",
+    "origin",
+    "reclaim-policy",
+    "renewed",
+    "revision",
+    "run",
+    "serial",
+    "source",
+    "used-by",
+    "used-bytes",
+    "workload",
+];
+const HINT: &str = "there are devices.podstead.dev/NAME and nfs.podstead.dev/VOLUME, and for claims podstead.dev/reclaim-policy and \
+                    podstead.dev/block-device";
 
 /// Checks metadata of a pod that has been reduced to what an author may write. `full_name` is the pod's name on this host.
 pub(super) fn check(metadata: &ObjectMeta, full_name: &str, path: &FieldPath, problems: &mut Problems) {
@@ -50,6 +76,10 @@ fn annotations(annotations: Option<&BTreeMap<String, String>>, path: &FieldPath,
         // Upper case is allowed in the prefix of annotations only.
         problems.rule(&path.key(key), key, qualified_name(&key.to_lowercase()));
     }
+    for key in annotations.into_iter().flatten().map(|(key, _)| key).filter(|key| is_unknown(key)) {
+        problems.ignored(&path.key(key), "podstead has no such annotation");
+        problems.hint(Some(HINT.to_owned()));
+    }
     if let Err(error) = cdi::annotated(annotations) {
         problems.invalid(&path.key(&error.annotation), &error.text, "must be the name of a CDI device, vendor.com/class=name");
     }
@@ -60,6 +90,14 @@ fn annotations(annotations: Option<&BTreeMap<String, String>>, path: &FieldPath,
     if bytes > MAX_ANNOTATIONS_BYTES {
         problems.too_long(path, MAX_ANNOTATIONS_BYTES, "bytes for the keys and values of all annotations together");
     }
+}
+
+/// Reports whether an annotation is in podstead's domain and means nothing to it: one that is misspelt.
+fn is_unknown(key: &str) -> bool {
+    let Some((domain, name)) = key.split_once('/') else { return false };
+    let is_read = key.starts_with(devices::PREFIX) || key.starts_with(nfs::PREFIX);
+    let is_known = domain == DOMAIN && KNOWN.contains(&name);
+    (domain == DOMAIN || domain.strip_suffix(DOMAIN).is_some_and(|rest| rest.ends_with('.'))) && !is_read && !is_known
 }
 
 /// The name with the node's suffix must be a name, too, and the pod's log directory must be one that can be made.
@@ -138,6 +176,11 @@ mod tests {
                 "metadata.annotations[-]: invalid value \"-\": must be a name of 1 to 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit, optionally behind a DNS subdomain and '/'",
             ],
         );
+        check("name: a, annotations: {podstead.dev/source: fleet, other.dev/device: x}", &[]);
+        for key in ["podstead.dev/device", "device.podstead.dev/radio"] {
+            let told = format!("metadata.annotations[{key}]: has no effect: podstead has no such annotation");
+            check(&format!("name: a, annotations: {{{key}: /dev/x}}"), &[&told]);
+        }
         check("name: a, annotations: {cdi.k8s.io/x: 'v.org/radio=0,v.org/radio=1'}", &[]);
         check(
             "name: a, annotations: {cdi.k8s.io/x: radio}",
