@@ -8,11 +8,18 @@ use std::process::ExitCode;
 /// Exit code of a command line that is not understood, as clap has it.
 const USAGE: u8 = 2;
 
+/// Command to type instead of `docker run`.
+const RUN_HINT: &str = "it takes a manifest and no image: podstead run -f FILE; podstead import run 'docker run ...' writes one";
+
 /// Prints what clap has to say of a command line that it does not run: an error, or a help.
 pub(super) fn report(error: &clap::Error) -> ExitCode {
     // A closed stream is not an error.
-    if let Some((word, hint)) = word_of(error).filter(|_| is_of_rollout()).and_then(|word| Some((word, rollout_hint(word)?))) {
+    if let Some((word, hint)) = word_of(error).filter(|_| is_of("rollout")).and_then(|word| Some((word, rollout_hint(word)?))) {
         writeln!(io::stderr(), "podstead rollout: there is no subcommand {word:?}: {hint}").ok();
+        return ExitCode::from(USAGE);
+    }
+    if is_word(error) && is_of("run") {
+        writeln!(io::stderr(), "podstead run: {RUN_HINT}").ok();
         return ExitCode::from(USAGE);
     }
     match word_of(error).filter(|word| is_first(word)).and_then(|word| Some((word, hint(word)?))) {
@@ -25,6 +32,12 @@ pub(super) fn report(error: &clap::Error) -> ExitCode {
             ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE))
         }
     }
+}
+
+/// Reports whether the error is about a word that no argument is for.
+fn is_word(error: &clap::Error) -> bool {
+    let argument = error.get(ContextKind::InvalidArg);
+    error.kind() == ErrorKind::UnknownArgument && matches!(argument, Some(ContextValue::String(word)) if !word.starts_with('-'))
 }
 
 /// The unknown subcommand.
@@ -42,11 +55,11 @@ fn is_first(word: &str) -> bool {
     arguments.find(|argument| argument == word || known.find_subcommand(argument).is_some()).as_deref() == Some(word)
 }
 
-/// Reports whether the subcommand is `rollout`.
-fn is_of_rollout() -> bool {
+/// Reports whether the subcommand is this one.
+fn is_of(subcommand: &str) -> bool {
     let known = super::command();
     let mut arguments = std::env::args().skip(1);
-    arguments.find(|argument| known.find_subcommand(argument).is_some()).as_deref() == Some("rollout")
+    arguments.find(|argument| known.find_subcommand(argument).is_some()).as_deref() == Some(subcommand)
 }
 
 /// Command to type instead of one of `kubectl rollout`.

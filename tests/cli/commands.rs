@@ -7,6 +7,7 @@ use podstead::runtime::{PullPhase, PullState, PulledLayer};
 use podstead::status::PodStatusSink;
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use serde_json::{Value, json};
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -292,7 +293,24 @@ fn subcommands_of_others_are_explained() {
         let text = text(&output.stderr);
         assert!(text.contains("there is no subcommand") && text.contains(words), "{text}");
     }
+    let told = text(&host.output(&["run", "nginx"]).stderr);
+    assert!(told.contains("podstead run -f FILE; podstead import run 'docker run ...'"), "{told}");
+    let told = text(&host.output(&["run", "--nginx"]).stderr);
+    assert!(told.contains("unexpected argument '--nginx'"), "{told}");
     // One of a subcommand is clap's to explain.
     let text = text(&host.output(&["image", "delete"]).stderr);
     assert!(text.contains("unrecognized subcommand 'delete'"), "{text}");
+}
+
+#[test]
+fn output_of_import_is_a_directory() {
+    let host = two_pods();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("web.yaml");
+    let arguments = ["import", "run", "-o", file.to_str().unwrap(), "docker run --name web localhost/web:1"];
+    let told = text(&host.output(&arguments).stderr);
+    assert!(told.contains("is not a directory: each service gets a file of its own") && !file.try_exists().unwrap(), "{told}");
+    fs::create_dir(&file).unwrap();
+    let output = host.output(&arguments);
+    assert!(output.status.success() && file.join("web.yaml").is_file(), "{}", text(&output.stderr));
 }

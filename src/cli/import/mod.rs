@@ -18,7 +18,7 @@ mod text;
 mod words;
 
 use crate::Context;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use model::Project;
 use std::fs;
@@ -103,6 +103,12 @@ fn write(project: &Project, output: &OutputArgs) -> anyhow::Result<()> {
         let texts: Vec<String> = files.into_iter().map(|(_, text)| text).collect();
         return Ok(io::stdout().lock().write_all(texts.join("---\n").as_bytes())?);
     };
+    if directory.extension().is_some_and(|ending| ending == "yaml" || ending == "yml") && !directory.is_dir() {
+        bail!(
+            "{} is not a directory: each service gets a file of its own; without --output, all manifests go to standard output",
+            directory.display()
+        );
+    }
     fs::create_dir_all(directory).with_context(|| format!("create {}", directory.display()))?;
     for (name, text) in files {
         let path = directory.join(name);
