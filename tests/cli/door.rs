@@ -11,7 +11,8 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -237,4 +238,104 @@ fn one_user_cannot_take_whole_socket() {
     assert!(start.elapsed() < Duration::from_secs(20), "root waits for nobody: {:?}", start.elapsed());
     drop(crowd.stdin.take());
     crowd.wait().unwrap();
+}
+
+/// Processes that end with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// OpenSSH's server with the logins `box` (root) and `guest` (nobody), as the configuration of the client calls them.
+struct Ssh {
+    /// Programs before those of the machine: `ssh` with that configuration, and `podstead`.
+    path: String,
+    _server: Running,
+}
+
+impl Ssh {
+    /// `None` where there is no server.
+    fn start(directory: &Path) -> Option<Self> {
+        if !Path::new("/usr/sbin/sshd").is_file() {
+            std::io::stderr().write_all(b"no sshd: skipped\n").unwrap();
+            return None;
+        }
+        let at = |name: &str| directory.join(name).display().to_string();
+        std::fs::create_dir(at("bin")).unwrap();
+        for name in ["host", "login"] {
+            let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &at(name)]).status().unwrap();
+            assert!(made.success());
+        }
+        std::fs::copy(at("login.pub"), at("authorized_keys")).unwrap();
+        std::fs::set_permissions(at("authorized_keys"), PermissionsExt::from_mode(0o644)).unwrap();
+        // sshd does not start without the directory of its unprivileged part.
+        std::fs::create_dir_all("/run/sshd").unwrap();
+        let port = free_port();
+        let path = format!("{}:/usr/bin:/bin", at("bin"));
+        let server = format!(
+            "ListenAddress 127.0.0.1\nPort {port}\nPidFile none\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+             PermitRootLogin yes\nPasswordAuthentication no\nSetEnv PATH={path}\n",
+            at("host"),
+            at("authorized_keys")
+        );
+        std::fs::write(at("sshd_config"), server).unwrap();
+        let client = format!(
+            "Host box\n  User root\nHost guest\n  User nobody\nHost *\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {}\n  \
+             IdentitiesOnly yes\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n",
+            at("login")
+        );
+        std::fs::write(at("ssh_config"), client).unwrap();
+        std::fs::write(at("bin/ssh"), format!("#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n", at("ssh_config"))).unwrap();
+        std::fs::set_permissions(at("bin/ssh"), PermissionsExt::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_podstead"), at("bin/podstead")).unwrap();
+        let mut command = Command::new("/usr/sbin/sshd");
+        command.args(["-D", "-e", "-f", &at("sshd_config")]).stdin(Stdio::null()).stderr(Stdio::null());
+        let server = Running(command.spawn().unwrap());
+        eventually("sshd listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok());
+        Some(Self { path, _server: server })
+    }
+
+    /// Runs the command that the kubeconfig names in its first line, until it is dropped.
+    fn forward(&self, kubeconfig: &Path, port: u16) -> Running {
+        let text = std::fs::read_to_string(kubeconfig).unwrap();
+        let line = text.lines().next().and_then(|line| line.strip_prefix("# First: ")).unwrap().to_owned();
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("exec {line}")]).env("PATH", &self.path).stdin(Stdio::null());
+        let running = Running(command.spawn().unwrap());
+        eventually(&line, || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok());
+        running
+    }
+}
+
+#[test]
+fn kubectl_goes_through_ssh() {
+    let guest = WrittenRole { role: Role::View, groups: Vec::new(), users: vec![Account::Id(65_534)], namespaces: Vec::new() };
+    let door = Door::open(vec![guest]);
+    std::fs::set_permissions(door.host.root.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    door.host.publish_running("default", "web");
+    let directory = tempfile::tempdir().unwrap();
+    // The server reads the keys of a login as that user.
+    std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let Some(ssh) = Ssh::start(directory.path()) else { return };
+    for (login, more) in [("box", &[][..]), ("guest", &[]), ("box", &["--tls"])] {
+        let port = free_port();
+        let (host, local) = (format!("--ssh={login}"), format!("--port={port}"));
+        let config = door.kubeconfig(&[&[host.as_str(), &local], more].concat());
+        let _forward = ssh.forward(&config, port);
+        let Some(kubectl) = Kubectl::with_config(&door.host, &config) else { return };
+        let run = |arguments: &[&str]| kubectl.command(arguments).env("PATH", &ssh.path).output().unwrap();
+        let listed = run(&["get", "pods", "-o", "name"]);
+        assert_eq!(text(&listed.stdout), "pod/web-edge\n", "{login} {more:?}: {}", text(&listed.stderr));
+        // The login is the user.
+        let may = run(&["auth", "can-i", "delete", "pods"]);
+        assert_eq!(text(&may.stdout).starts_with("yes"), login == "box", "{login} {more:?}: {}", text(&may.stdout));
+        if login == "guest" {
+            let told = text(&run(&["delete", "pod", "web-edge"]).stderr);
+            assert!(told.contains(r#"User "nobody" cannot delete"#) && told.contains("it needs role edit"), "{told}");
+        }
+    }
 }
