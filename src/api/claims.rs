@@ -5,6 +5,7 @@ use super::Backend;
 use super::failure::ApiFailure;
 use super::objects::stable_uid;
 use super::published::SOURCE_ANNOTATION;
+use super::request::Query;
 use super::respond::{self, Answer};
 use super::route::PodPath;
 use super::show::age_since;
@@ -12,7 +13,7 @@ use super::table::Column;
 use jiff::Timestamp;
 use podstead_pod::claims::{ClaimName, ClaimOwner, ClaimTerms, RECLAIM_POLICY_ANNOTATION, Tenure};
 use podstead_pod::objects::{Held, Object, ObjectKind, ObjectName, Objects};
-use podstead_pod::{PodUid, SourceId};
+use podstead_pod::{DEFAULT_NAMESPACE, PodUid, SourceId};
 use podstead_telemetry::error_chain;
 use podstead_volume::PruneClaimError;
 use podstead_volume::claims::PersistentVolume;
@@ -25,6 +26,11 @@ pub const USED_BY_ANNOTATION: &str = "podstead.dev/used-by";
 pub const USED_BYTES_ANNOTATION: &str = "podstead.dev/used-bytes";
 
 const PLURAL: &str = "persistentvolumeclaims";
+/// Parameter with which lists, watches and reads show also data whose claim is in no source. Without it they are no objects, as in a cluster:
+/// clients wait for the end of what they delete.
+pub const RELEASED_PARAMETER: &str = "released";
+/// Phases of data whose claim is in no source.
+const WITHOUT_CLAIM: [&str; 2] = ["Released", "Unknown"];
 
 /// Columns of claims.
 pub(super) const COLUMNS: &[Column] = &[
@@ -110,6 +116,39 @@ pub(super) async fn shown(backend: &Backend, objects: &Objects) -> Result<Vec<Va
     let known = known(backend, objects, |_| true).await?;
     let shown = Shown::new(backend, objects);
     Ok(known.iter().map(|(claim, known)| shown.object(claim, known)).collect())
+}
+
+/// Reports whether the shown object is no claim, but data whose claim is in no source.
+pub(super) fn is_released(shown: &Value) -> bool {
+    shown["status"]["phase"].as_str().is_some_and(|phase| WITHOUT_CLAIM.contains(&phase))
+}
+
+/// The query of a list or watch; without [`RELEASED_PARAMETER`] only claims of sources are selected.
+pub(super) fn with_released(query: &Query) -> Result<Query, ApiFailure> {
+    if query.flag(RELEASED_PARAMETER)? {
+        return Ok(query.clone());
+    }
+    Ok(WITHOUT_CLAIM.iter().fold(query.clone(), |query, phase| query.requiring(&format!("status.phase!={phase}"))))
+}
+
+/// Error for reading data whose claim is in no source, without [`RELEASED_PARAMETER`].
+pub(super) fn refuse_released(shown: &Value, query: &Query) -> Result<(), ApiFailure> {
+    if query.flag(RELEASED_PARAMETER)? || !is_released(shown) {
+        return Ok(());
+    }
+    let text = |field: &str| shown["metadata"][field].as_str().unwrap_or_default();
+    Err(no_claim(text("namespace"), text("name")))
+}
+
+/// Error for a claim of which only the data are left.
+pub(super) fn no_claim(namespace: &str, name: &str) -> ApiFailure {
+    let option = if namespace == DEFAULT_NAMESPACE { String::new() } else { format!(" -n {namespace}") };
+    let not_found = ApiFailure::not_found(PLURAL, name);
+    let message = format!(
+        "{}: it is in no source any more, and its data are kept: podstead volume prune {name}{option} deletes them",
+        not_found.message
+    );
+    ApiFailure { message, ..not_found }
 }
 
 /// Claims of one namespace or of all with their size on disk, which needs a walk over the files (`?measure=true`).

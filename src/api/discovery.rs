@@ -1,10 +1,10 @@
 //! Discovery: which groups and resources there are, for kubectl and client libraries.
 
-use super::kinds::CONTROLLER_REVISIONS;
+use super::kinds::{CONTROLLER_REVISIONS, Review};
 use super::resource::WorkloadResource;
 use super::respond::{self, Answer};
 use super::route::{METRICS_GROUP, OWN_GROUP, OWN_VERSION, WorkloadGroup};
-use super::{leases, networking, storage};
+use super::{event_api, leases, networking, storage};
 use hyper::{HeaderMap, header};
 use podstead_expand::CONTROLLER_REVISION;
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ pub(super) fn core_resources(is_writable: bool) -> Value {
         resource("secrets", "secret", "Secret", true, READ, &[]),
         resource("persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", true, READ, &["pvc"]),
         resource("endpoints", "endpoints", "Endpoints", true, READ, &["ep"]),
-        resource("events", "event", "Event", true, &["list", "watch"], &["ev"]),
+        resource(event_api::PLURAL, "event", "Event", true, READ, &["ev"]),
         resource("namespaces", "namespace", "Namespace", false, READ, &["ns"]),
         resource("nodes", "node", "Node", false, READ, &["no"]),
         resource("persistentvolumes", "persistentvolume", "PersistentVolume", false, READ, &["pv"]),
@@ -134,6 +134,7 @@ pub(super) fn groups() -> Value {
     groups.push(group_versions(SLICE_GROUP, "v1"));
     groups.push(group_versions(networking::GROUP, "v1"));
     groups.push(group_versions(storage::GROUP, "v1"));
+    groups.push(group_versions(event_api::GROUP, "v1"));
     groups.push(group_versions(METRICS_GROUP, METRICS_VERSION));
     groups.push(group_versions(OWN_GROUP, OWN_VERSION));
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
@@ -190,6 +191,17 @@ pub(super) fn storage_group() -> Value {
 pub(super) fn storage_resources() -> Value {
     let classes = resource(storage::PLURAL, "storageclass", storage::KIND, false, READ, &["sc"]);
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": storage::API_VERSION, "resources": [classes]})
+}
+
+/// `/apis/events.k8s.io`.
+pub(super) fn event_group() -> Value {
+    group(event_api::GROUP, "v1")
+}
+
+/// `/apis/events.k8s.io/v1`.
+pub(super) fn event_resources() -> Value {
+    let resources = [resource(event_api::PLURAL, "event", "Event", true, READ, &["ev"])];
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": event_api::API_VERSION, "resources": resources})
 }
 
 const METRICS_VERSION: &str = "v1beta1";
@@ -267,9 +279,31 @@ pub(super) fn all_groups(headers: &HeaderMap, is_writable: bool) -> Answer {
     groups.push((SLICE_GROUP, "v1", slice_resources()));
     groups.push((networking::GROUP, "v1", networking_resources(is_writable)));
     groups.push((storage::GROUP, "v1", storage_resources()));
+    groups.push((event_api::GROUP, "v1", event_resources()));
     groups.push((METRICS_GROUP, METRICS_VERSION, metrics_resources()));
     groups.push((OWN_GROUP, OWN_VERSION, own_resources()));
     aggregated(version, &groups)
+}
+
+/// Reports whether clients can have anything to do with this resource: it is served, or a review.
+pub(super) fn is_served(group: &str, plural: &str) -> bool {
+    let named = |list: Value| list["resources"].as_array().is_some_and(|list| list.iter().any(|entry| entry["name"] == plural));
+    match group {
+        "" => named(core_resources(true)),
+        METRICS_GROUP => named(metrics_resources()),
+        networking::GROUP => named(networking_resources(true)),
+        storage::GROUP => named(storage_resources()),
+        leases::GROUP => named(lease_resources()),
+        event_api::GROUP => named(event_resources()),
+        SLICE_GROUP => named(slice_resources()),
+        // Not all that is served there is in discovery.
+        OWN_GROUP => true,
+        group => {
+            Review::named(group, plural).is_some() || WorkloadResource::find(group, plural).is_some() || {
+                group == "apps" && plural == CONTROLLER_REVISIONS
+            }
+        }
+    }
 }
 
 /// Lists of resources as one answer.
@@ -319,12 +353,13 @@ fn aggregated_resources(group: &str, version: &str, list: &Value) -> Vec<Value> 
     resources
 }
 
-/// `/version`. Clients compare the numbers with their own: they are those of the Kubernetes API that the objects are of.
+/// `/version`. Clients compare the numbers with their own, and warn if they are more than one apart: they are those of the newest Kubernetes whose
+/// rules are followed.
 pub(super) fn version() -> Value {
     json!({
         "major": "1",
-        "minor": "34",
-        "gitVersion": format!("v1.34.0+podstead.{}", env!("CARGO_PKG_VERSION")),
+        "minor": "36",
+        "gitVersion": format!("v1.36.0+podstead.{}", env!("CARGO_PKG_VERSION")),
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

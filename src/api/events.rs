@@ -1,13 +1,17 @@
-//! Events as a collection of Kubernetes `Event` objects.
+//! Events as a collection of Kubernetes `Event` objects: of `v1`, and of `events.k8s.io/v1`, which newer clients ask for.
 
+use super::Backend;
 use super::collection::Collection;
-use super::route::{OWN_GROUP, OWN_VERSION};
+use super::event_api::{API_VERSION, EventApi};
+use super::failure::ApiFailure;
+use super::route::{OWN_GROUP, OWN_VERSION, PodPath};
 use super::show::{age_since, human_duration};
 use super::table::Column;
 use bytes::Bytes;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::api::events::v1 as events;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
 use podstead_pod::NodeName;
 use podstead_telemetry::EventLog;
 use podstead_telemetry::event_log::{EventKey, LoggedEvent};
@@ -37,6 +41,20 @@ const FIELDS: &[&str] = &[
     "source",
     "type",
 ];
+/// The same in `events.k8s.io/v1`.
+const NEW_FIELDS: &[&str] = &[
+    "metadata.name",
+    "metadata.namespace",
+    "regarding.apiVersion",
+    "regarding.fieldPath",
+    "regarding.kind",
+    "regarding.name",
+    "regarding.namespace",
+    "regarding.uid",
+    "reason",
+    "reportingController",
+    "type",
+];
 const COLUMNS: &[Column] = &[
     Column::text("Last Seen", "Time since the last occurrence"),
     Column::text("Type", "Normal or Warning"),
@@ -55,9 +73,24 @@ const COLUMNS: &[Column] = &[
 pub(super) struct Events {
     pub(super) log: Arc<EventLog>,
     pub(super) node: NodeName,
+    pub(super) api: EventApi,
 }
 
 impl Events {
+    /// The events of this host, in this API.
+    pub(super) fn new(backend: &Backend, api: EventApi) -> Self {
+        Self { log: Arc::clone(&backend.events), node: backend.node.clone(), api }
+    }
+
+    /// One event.
+    pub(super) fn find(&self, path: &PodPath) -> Result<Arc<LoggedEvent>, ApiFailure> {
+        let is_meant = |event: &&Arc<LoggedEvent>| {
+            self.namespace(event) == path.namespace && self.object_metadata(event).name.as_deref() == Some(path.name.as_str())
+        };
+        let (_, events) = self.journal().list();
+        events.iter().find(is_meant).cloned().ok_or_else(|| ApiFailure::not_found(self.api.qualified(), &path.name))
+    }
+
     fn involved_object(&self, subject: &Subject) -> ObjectReference {
         match subject {
             Subject::Pod { uid, full_name, field_path } => ObjectReference {
@@ -110,6 +143,28 @@ impl Events {
         }
     }
 
+    /// In `events.k8s.io/v1`, as an API server shows an event that was written in `v1`. Clients need `eventTime`, which such an event has not: the
+    /// Python client refuses events without it.
+    fn new_object(&self, event: &LoggedEvent) -> events::Event {
+        let count = i32::try_from(event.count).unwrap_or(i32::MAX);
+        events::Event {
+            metadata: self.object_metadata(event),
+            event_time: Some(MicroTime(event.first_seen)),
+            regarding: Some(self.involved_object(&event.subject)),
+            type_: Some(type_name(event.kind).into()),
+            reason: Some(event.reason.clone()),
+            note: Some(event.message.clone()),
+            series: (count > 1).then_some(events::EventSeries { count, last_observed_time: MicroTime(event.last_seen) }),
+            reporting_controller: Some(COMPONENT.into()),
+            reporting_instance: Some(self.node.to_string()),
+            deprecated_count: Some(count),
+            deprecated_first_timestamp: Some(Time(event.first_seen)),
+            deprecated_last_timestamp: Some(Time(event.last_seen)),
+            deprecated_source: Some(EventSource { component: Some(COMPONENT.into()), host: Some(self.node.to_string()) }),
+            ..events::Event::default()
+        }
+    }
+
     fn object(&self, event: &LoggedEvent) -> Event {
         Event {
             metadata: self.object_metadata(event),
@@ -140,7 +195,10 @@ impl Collection for Events {
     type Item = LoggedEvent;
 
     fn api_version(&self) -> &'static str {
-        "v1"
+        match self.api {
+            EventApi::Core => "v1",
+            EventApi::Events => API_VERSION,
+        }
     }
 
     fn kind(&self) -> &'static str {
@@ -148,7 +206,10 @@ impl Collection for Events {
     }
 
     fn fields(&self) -> &'static [&'static str] {
-        FIELDS
+        match self.api {
+            EventApi::Core => FIELDS,
+            EventApi::Events => NEW_FIELDS,
+        }
     }
 
     fn columns(&self) -> &'static [Column] {
@@ -173,7 +234,7 @@ impl Collection for Events {
 
     fn field(&self, item: &LoggedEvent, name: &str) -> String {
         let object = self.involved_object(&item.subject);
-        let value = match name {
+        let value = match &*self.api.core_field(name) {
             "metadata.name" => self.object_metadata(item).name,
             "metadata.namespace" => Some(self.namespace(item).to_owned()),
             "involvedObject.apiVersion" => object.api_version,
@@ -196,7 +257,11 @@ impl Collection for Events {
 
     fn json(&self, item: &LoggedEvent) -> Bytes {
         // Writing to memory cannot fail, and an event has string keys only.
-        Bytes::from(serde_json::to_vec(&self.object(item)).unwrap_or_default())
+        let text = match self.api {
+            EventApi::Core => serde_json::to_vec(&self.object(item)),
+            EventApi::Events => serde_json::to_vec(&self.new_object(item)),
+        };
+        Bytes::from(text.unwrap_or_default())
     }
 
     fn cells(&self, item: &LoggedEvent, now: Timestamp) -> Vec<Value> {

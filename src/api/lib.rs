@@ -16,6 +16,7 @@ mod delete_options;
 mod discovery;
 mod dispatch;
 mod endpoints;
+mod event_api;
 mod events;
 mod exec;
 mod failure;
@@ -70,7 +71,7 @@ mod write;
 
 pub use access::{Access, IdentityError, ServerIdentity};
 pub use backend::Backend;
-pub use claims::{USED_BY_ANNOTATION, USED_BYTES_ANNOTATION};
+pub use claims::{RELEASED_PARAMETER, USED_BY_ANNOTATION, USED_BYTES_ANNOTATION};
 pub use credentials::{AccessObject, Credential, CredentialRequest, TlsAccess};
 pub use exec::channels;
 pub use forward::RAW_PROTOCOL;

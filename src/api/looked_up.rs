@@ -130,12 +130,12 @@ impl ObjectCollection for LookedUp {
         match self.kind {
             LookedUpKind::Secret => &["metadata.name", "metadata.namespace", "type"],
             LookedUpKind::ConfigMap
-            | LookedUpKind::Claim
             | LookedUpKind::NetworkPolicy
             | LookedUpKind::Endpoints
             | LookedUpKind::Lease
             | LookedUpKind::ControllerRevision
             | LookedUpKind::Ingress => &["metadata.name", "metadata.namespace"],
+            LookedUpKind::Claim => &["metadata.name", "metadata.namespace", "status.phase"],
             LookedUpKind::Namespace => &["metadata.name", "status.phase"],
             LookedUpKind::Source
             | LookedUpKind::Image

@@ -48,9 +48,10 @@ pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Qu
             collection::get(&*workloads, &*workloads.find(&path)?, form, (backend.now)())
         }
         Route::WorkloadScale(kind, path) => workloads::scale(&workloads(kind), &path, form, (backend.now)()),
-        Route::Events(namespace) => {
-            let events = Arc::new(Events { log: Arc::clone(&backend.events), node: backend.node.clone() });
-            list_or_watch(backend, events, namespace, query, form).await
+        Route::Events(api, namespace) => list_or_watch(backend, Arc::new(Events::new(backend, api)), namespace, query, form).await,
+        Route::Event(api, path) => {
+            let events = Events::new(backend, api);
+            collection::get(&events, &*events.find(&path)?, form, (backend.now)())
         }
         Route::Served(kind, namespace) => list_or_watch(backend, served(kind), namespace, query, form).await,
         Route::ServedObject(kind, path) => {
@@ -58,9 +59,18 @@ pub(super) async fn read(backend: &Backend, route: Route, path: &str, query: &Qu
             collection::get(&*served, &*served.find(&path)?, form, (backend.now)())
         }
         Route::Claims(namespace) if query.flag("measure")? => claims::list_measured(backend, namespace.as_deref()).await,
-        Route::Claims(namespace) => list_or_watch(backend, looked_up(LookedUpKind::Claim), namespace, query, form).await,
+        Route::Claims(namespace) => {
+            let query = &claims::with_released(query)?;
+            list_or_watch(backend, looked_up(LookedUpKind::Claim), namespace, query, form).await
+        }
         Route::Claim(path) if query.flag("measure")? => claims::get_measured(backend, path).await,
-        Route::Claim(path) => get_fresh(backend, looked_up(LookedUpKind::Claim), &path, form).await,
+        Route::Claim(path) => {
+            let claims = looked_up(LookedUpKind::Claim);
+            claims.refresh().await?;
+            let claim = claims.find(&path)?;
+            claims::refuse_released(&claim.object(), query)?;
+            collection::get(&*claims, &*claim, form, (backend.now)())
+        }
         Route::Objects(kind, namespace) => list_or_watch(backend, looked_up(kind), namespace, query, form).await,
         Route::Object(kind, path) => get_fresh(backend, looked_up(kind), &path, form).await,
         Route::Daemon => own::daemon(backend),
@@ -103,6 +113,8 @@ pub(super) fn document(route: &Route, is_writable: bool) -> Option<Answer> {
         Route::LeaseResources => respond::json(&discovery::lease_resources()),
         Route::NetworkingGroup => respond::json(&discovery::networking_group()),
         Route::NetworkingResources => respond::json(&discovery::networking_resources(is_writable)),
+        Route::EventGroup => respond::json(&discovery::event_group()),
+        Route::EventResources => respond::json(&discovery::event_resources()),
         Route::StorageGroup => respond::json(&discovery::storage_group()),
         Route::StorageResources => respond::json(&discovery::storage_resources()),
         Route::OpenApi3 => openapi::index(),

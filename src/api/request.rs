@@ -41,13 +41,22 @@ impl Query {
 
     /// The same with only the object of this name selected.
     pub(super) fn selecting(&self, name: &str) -> Self {
+        self.requiring(&format!("metadata.name={name}"))
+    }
+
+    /// The same with one more requirement of the field selector.
+    pub(super) fn requiring(&self, requirement: &str) -> Self {
         let mut parameters = self.0.clone();
-        let name = format!("metadata.name={name}");
         match parameters.iter_mut().find(|(key, _)| key == "fieldSelector") {
-            Some((_, selector)) => *selector = format!("{selector},{name}"),
-            None => parameters.push(("fieldSelector".to_owned(), name)),
+            Some((_, selector)) => *selector = format!("{selector},{requirement}"),
+            None => parameters.push(("fieldSelector".to_owned(), requirement.to_owned())),
         }
         Self(parameters)
+    }
+
+    /// These parameters.
+    pub(super) fn of(parameters: &[(&str, &str)]) -> Self {
+        Self(parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
     }
 
     /// The first value of a parameter.

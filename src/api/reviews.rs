@@ -6,7 +6,7 @@ use super::failure::ApiFailure;
 use super::kinds::Review;
 use super::request::is_protobuf;
 use super::respond::{self, Answer};
-use super::{Backend, networking, pods};
+use super::{Backend, discovery, networking, pods};
 use bytes::Bytes;
 use podstead_manifest::protobuf;
 use podstead_settings::Role;
@@ -56,6 +56,11 @@ fn access_status(backend: &Backend, grants: &Grants, spec: &Value) -> Value {
         return json!({"allowed": grants.meet(need, None)});
     }
     let text = |field: &str| asked[field].as_str().unwrap_or_default();
+    // Clients that may list what there is not (k9s: custom resources) try to for as long as they run.
+    let is_named = !["", "*"].contains(&text("resource")) && text("group") != "*";
+    if is_named && !discovery::is_served(text("group"), text("resource")) {
+        return json!({"allowed": false, "reason": "this host has no such resource"});
+    }
     let some = |field: &str| asked[field].as_str().filter(|text| !text.is_empty());
     let attributes = |verb| Attributes {
         verb,

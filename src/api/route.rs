@@ -1,5 +1,6 @@
 //! From a path to what it asks for. **Pure**.
 
+use super::event_api::{self, EventApi};
 use super::kinds::{CONTROLLER_REVISIONS, LookedUpKind, Page, PodOrder, Review, ServedKind};
 use super::resource::WorkloadResource;
 use super::{leases, networking, storage};
@@ -103,7 +104,13 @@ pub(super) enum Route {
     /// `/apis/discovery.k8s.io/v1`: its resources.
     DiscoveryResources,
     /// Events, of one namespace or of all.
-    Events(Option<String>),
+    Events(EventApi, Option<String>),
+    /// One event.
+    Event(EventApi, PodPath),
+    /// `/apis/events.k8s.io`.
+    EventGroup,
+    /// `/apis/events.k8s.io/v1`: its resources.
+    EventResources,
     /// Objects of a kind that is looked up and in namespaces, or PersistentVolumes or StorageClasses; of one namespace or of all.
     Objects(LookedUpKind, Option<String>),
     /// One of them.
@@ -216,6 +223,7 @@ impl Route {
             Self::Workload(kind, path) => (Self::Workloads(kind, Some(path.namespace)), Some(path.name)),
             Self::ServedObject(kind, path) => (Self::Served(kind, Some(path.namespace)), Some(path.name)),
             Self::Object(kind, path) => (Self::Objects(kind, Some(path.namespace)), Some(path.name)),
+            Self::Event(api, path) => (Self::Events(api, Some(path.namespace)), Some(path.name)),
             Self::Claim(path) => (Self::Claims(Some(path.namespace)), Some(path.name)),
             Self::Source(name) => (Self::Sources, Some(name)),
             Self::Namespace(path) => (Self::Namespaces, Some(path.name)),
@@ -260,6 +268,9 @@ impl Route {
             ["apis", networking::GROUP, "v1", rest @ ..] => {
                 Self::objects(&[LookedUpKind::NetworkPolicy, LookedUpKind::Ingress], rest)
             }
+            ["apis", event_api::GROUP] => Some(Self::EventGroup),
+            ["apis", event_api::GROUP, "v1"] => Some(Self::EventResources),
+            ["apis", event_api::GROUP, "v1", rest @ ..] => Self::events(EventApi::Events, rest),
             ["apis", storage::GROUP] => Some(Self::StorageGroup),
             ["apis", storage::GROUP, "v1"] => Some(Self::StorageResources),
             ["apis", storage::GROUP, "v1", storage::PLURAL] => Some(Self::Objects(LookedUpKind::StorageClass, None)),
@@ -320,6 +331,17 @@ impl Route {
         }
     }
 
+    fn events(api: EventApi, segments: &[&str]) -> Option<Self> {
+        match *segments {
+            [event_api::PLURAL] => Some(Self::Events(api, None)),
+            ["namespaces", namespace, event_api::PLURAL] => Some(Self::Events(api, Some(namespace.to_owned()))),
+            ["namespaces", namespace, event_api::PLURAL, name] => {
+                Some(Self::Event(api, PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
+            }
+            _ => None,
+        }
+    }
+
     fn core(segments: &[&str]) -> Option<Self> {
         match *segments {
             [] => Some(Self::CoreResources),
@@ -329,7 +351,6 @@ impl Route {
             ["nodes"] => Some(Self::Nodes),
             ["nodes", name] => Some(Self::Node(name.to_owned())),
             ["pods"] => Some(Self::Pods(None)),
-            ["events"] => Some(Self::Events(None)),
             ["configmaps"] => Some(Self::Objects(LookedUpKind::ConfigMap, None)),
             ["secrets"] => Some(Self::Objects(LookedUpKind::Secret, None)),
             ["endpoints"] => Some(Self::Objects(LookedUpKind::Endpoints, None)),
@@ -346,7 +367,7 @@ impl Route {
                 Some(Self::Claim(PodPath { namespace: namespace.to_owned(), name: name.to_owned() }))
             }
             ["namespaces", namespace, "pods"] => Some(Self::Pods(Some(namespace.to_owned()))),
-            ["namespaces", namespace, "events"] => Some(Self::Events(Some(namespace.to_owned()))),
+            ["events"] | ["namespaces", _, "events", ..] => Self::events(EventApi::Core, segments),
             ["namespaces", namespace, "pods", name, ref rest @ ..] => {
                 let pod = PodPath { namespace: namespace.to_owned(), name: name.to_owned() };
                 match *rest {
@@ -454,6 +475,11 @@ mod tests {
             ("/api/v1/namespaces/default/secrets/web-edge", Some(Route::Object(LookedUpKind::Secret, web()))),
             ("/api/v1/namespaces/default/secrets/web-edge/data", None),
             ("/api/v1/persistentvolumeclaims", Some(Route::Claims(None))),
+            ("/api/v1/namespaces/x/events", Some(Route::Events(EventApi::Core, Some("x".into())))),
+            ("/api/v1/namespaces/default/events/web-edge", Some(Route::Event(EventApi::Core, web()))),
+            ("/apis/events.k8s.io/v1/events", Some(Route::Events(EventApi::Events, None))),
+            ("/apis/events.k8s.io/v1/namespaces/default/events/web-edge", Some(Route::Event(EventApi::Events, web()))),
+            ("/apis/events.k8s.io/v1beta1/events", None),
             ("/api/v1/namespaces/default/persistentvolumeclaims/web-edge", Some(Route::Claim(web()))),
             ("/api/v1/namespaces/default/persistentvolumeclaims/web-edge/prune", None),
             (

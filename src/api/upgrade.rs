@@ -26,7 +26,7 @@ pub(super) type Stream = TokioIo<Upgraded>;
 #[derive(Debug)]
 pub(super) struct WebSocketHandshake {
     accept_key: HeaderValue,
-    /// The subprotocol agreed upon.
+    /// The subprotocol agreed upon; empty for none.
     pub(super) protocol: &'static str,
 }
 
@@ -59,10 +59,9 @@ impl WebSocketHandshake {
     where
         F: Future<Output = ()> + Send,
     {
-        let headers = [
-            (header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(self.protocol)),
-            (header::SEC_WEBSOCKET_ACCEPT, self.accept_key),
-        ];
+        let protocol = Some(self.protocol).filter(|protocol| !protocol.is_empty());
+        let protocol = protocol.map(|protocol| (header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol)));
+        let headers = protocol.into_iter().chain([(header::SEC_WEBSOCKET_ACCEPT, self.accept_key)]);
         switch(request, "websocket", headers, async |stream| {
             let config =
                 WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE_BYTES)).max_frame_size(Some(MAX_MESSAGE_BYTES));

@@ -1,7 +1,7 @@
 //! Types of objects on the command line: `deploy`, `deployments`, `deployments.apps`, `deploy,rs`, `deploy/web`. **Pure**.
 
 use super::client::{OWN, Target};
-use podstead_api::{OWN_GROUP, WORKLOAD_KINDS, workload_resource};
+use podstead_api::{OWN_GROUP, RELEASED_PARAMETER, WORKLOAD_KINDS, workload_resource};
 use podstead_workload::object::WorkloadKind;
 
 /// A type of object that the daemon lists in columns.
@@ -155,10 +155,12 @@ impl ObjectType {
             OWN_GROUP => OWN.to_owned(),
             group => format!("/apis/{group}/v1"),
         };
-        match namespace.filter(|_| self.is_namespaced()) {
+        let target = match namespace.filter(|_| self.is_namespaced()) {
             Some(namespace) => Target::new(&base, &["namespaces", namespace, self.names()[0]]),
             None => Target::new(&base, &[self.names()[0]]),
-        }
+        };
+        // People who ask podstead want to see what is on the disk.
+        target.with_flag(RELEASED_PARAMETER, self == Self::PersistentVolumeClaim)
     }
 }
 

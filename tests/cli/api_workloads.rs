@@ -39,6 +39,7 @@ fn groups_of_workloads_are_discovered() {
         "discovery.k8s.io",
         "networking.k8s.io",
         "storage.k8s.io",
+        "events.k8s.io",
         "metrics.k8s.io",
         "podstead.dev",
     ];

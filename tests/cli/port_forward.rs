@@ -296,31 +296,38 @@ fn client_libraries_have_channel_for_each_port() {
     let host = web();
     let free = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let ports = [serve(echo), free];
-    let socket = host.socket();
-    let messages = host.tokio.block_on(async {
-        let uri = format!("ws://podstead/api/v1/namespaces/default/pods/web-edge/portforward?ports={}&ports={free}", ports[0]);
-        let mut request = uri.into_client_request().unwrap();
-        request.headers_mut().insert("sec-websocket-protocol", "v4.channel.k8s.io".parse().unwrap());
-        let stream = tokio::net::UnixStream::connect(socket).await.unwrap();
-        let (mut socket, response) = tokio_tungstenite::client_async(request, stream).await.unwrap();
-        assert_eq!(response.headers()["sec-websocket-protocol"], "v4.channel.k8s.io");
-        socket.send(Message::Binary(b"\0hello"[..].into())).await.unwrap();
-        // A channel of nobody's is ignored.
-        socket.send(Message::Binary(b"\x09hello"[..].into())).await.unwrap();
-        let mut messages = Vec::new();
-        while messages.len() < 6 {
-            let message = tokio::time::timeout(PATIENCE, socket.next()).await.unwrap().unwrap().unwrap();
-            if let Message::Binary(bytes) = message {
-                messages.push(bytes.to_vec());
-            }
+    // Some offer no subprotocol.
+    for protocol in [Some("v4.channel.k8s.io"), None] {
+        let messages = host.tokio.block_on(channel_messages(&host, ports, protocol));
+        for (channel, port) in [(0, ports[0]), (1, ports[0]), (2, free), (3, free)] {
+            let [low, high] = port.to_le_bytes();
+            assert!(messages.contains(&vec![channel, low, high]), "{messages:?}");
         }
-        messages
-    });
-    for (channel, port) in [(0, ports[0]), (1, ports[0]), (2, free), (3, free)] {
-        let [low, high] = port.to_le_bytes();
-        assert!(messages.contains(&vec![channel, low, high]), "{messages:?}");
+        assert!(messages.contains(&b"\0hello".to_vec()), "{messages:?}");
+        let refused = messages.iter().find(|message| message[0] == 3 && message.len() > 3).unwrap();
+        assert!(text(refused).contains("connection refused"), "{}", text(refused));
     }
-    assert!(messages.contains(&b"\0hello".to_vec()), "{messages:?}");
-    let refused = messages.iter().find(|message| message[0] == 3 && message.len() > 3).unwrap();
-    assert!(text(refused).contains("connection refused"), "{}", text(refused));
+}
+
+/// The messages of the channels of two ports; the first one echoes.
+async fn channel_messages(host: &Host, ports: [u16; 2], protocol: Option<&str>) -> Vec<Vec<u8>> {
+    let uri = format!("ws://podstead/api/v1/namespaces/default/pods/web-edge/portforward?ports={}&ports={}", ports[0], ports[1]);
+    let mut request = uri.into_client_request().unwrap();
+    if let Some(protocol) = protocol {
+        request.headers_mut().insert("sec-websocket-protocol", protocol.parse().unwrap());
+    }
+    let stream = tokio::net::UnixStream::connect(host.socket()).await.unwrap();
+    let (mut socket, response) = tokio_tungstenite::client_async(request, stream).await.unwrap();
+    assert_eq!(response.headers().get("sec-websocket-protocol").map(|value| value.to_str().unwrap()), protocol);
+    socket.send(Message::Binary(b"\0hello"[..].into())).await.unwrap();
+    // A channel of nobody's is ignored.
+    socket.send(Message::Binary(b"\x09hello"[..].into())).await.unwrap();
+    let mut messages = Vec::new();
+    while messages.len() < 6 {
+        let message = tokio::time::timeout(PATIENCE, socket.next()).await.unwrap().unwrap().unwrap();
+        if let Message::Binary(bytes) = message {
+            messages.push(bytes.to_vec());
+        }
+    }
+    messages
 }

@@ -188,3 +188,41 @@ fn usage_is_measured_and_files_are_copied() {
         run(&["exec", "web", "--", "rm", "/tmp/file"]);
     }
 }
+
+#[test]
+fn events_are_the_same_in_both_groups() {
+    let Some(kubectl) = running_web() else { return };
+    let json = |arguments: &[&str]| -> serde_json::Value { serde_json::from_str(&kubectl.run(arguments, "")).unwrap() };
+    let list = |resource: &str, object: &str| {
+        let selector = format!("{object}.name=web,reason=Started");
+        json(&["get", resource, "--field-selector", &selector, "-o", "json"])["items"].clone()
+    };
+    let (old, new) = (list("events", "involvedObject"), list("events.v1.events.k8s.io", "regarding"));
+    assert_eq!(new.as_array().unwrap().len(), 1, "{new}");
+    assert_eq!(new[0]["apiVersion"], "events.k8s.io/v1");
+    for (before, after) in [
+        ("/metadata", "/metadata"),
+        ("/message", "/note"),
+        ("/involvedObject", "/regarding"),
+        ("/reason", "/reason"),
+        ("/type", "/type"),
+        ("/count", "/deprecatedCount"),
+        ("/firstTimestamp", "/deprecatedFirstTimestamp"),
+        ("/reportingComponent", "/reportingController"),
+    ] {
+        assert!(old[0].pointer(before).is_some_and(|value| new[0].pointer(after) == Some(value)), "{before}: {old} {new}");
+    }
+    let name = new[0]["metadata"]["name"].as_str().unwrap();
+    for resource in ["events", "events.v1.events.k8s.io"] {
+        assert_eq!(json(&["get", resource, name, "-o", "json"])["metadata"]["name"], name);
+        let failure = kubectl.fail(&["get", resource, "web.none"], "");
+        assert!(failure.contains(r#""web.none" not found"#), "{failure}");
+        assert!(kubectl.run(&["get", resource], "").contains("Started container main"));
+    }
+    assert!(kubectl.run(&["events", "--for", "pod/web"], "").contains("Started container main"));
+    let watch = format!(
+        "/apis/events.k8s.io/v1/namespaces/default/events?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3D{name}"
+    );
+    let told = kubectl.run(&["get", "--raw", &watch], "");
+    assert!(told.contains(r#""type":"ADDED""#) && told.contains(r#""note":"Started container main""#), "{told}");
+}

@@ -1,6 +1,6 @@
-//! Requests that kubectl 1.36 was seen to send, sent again: they need no kubectl of that version.
+//! Requests that kubectl 1.36 was seen to send, and those that k9s sends by its source: they need no such client.
 //!
-//! `kubectl-1.36.txt` has them command by command: method and path, headers, body, and behind `=` the status and the shape of the answer: the kind,
+//! `kubectl-1.36.txt` and `k9s-0.51.txt` have them command by command: method and path, headers, body, and behind `=` the status and the shape of the answer: the kind,
 //! the columns of a table, and the names of objects. `!` is a warning. `{version}` is the resource version of the answer before.
 
 use crate::support::{TestHost, eventually};
@@ -12,7 +12,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-const REQUESTS: &str = include_str!("kubectl-1.36.txt");
+const KUBECTL: &str = include_str!("kubectl-1.36.txt");
+const K9S: &str = include_str!("k9s-0.51.txt");
 
 const ACCEPTED: [(&str, &str); 5] = [
     ("table", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"),
@@ -52,10 +53,10 @@ struct Recorded<'a> {
     warnings: Vec<&'a str>,
 }
 
-fn recorded() -> Vec<Recorded<'static>> {
+fn recorded(requests: &'static str) -> Vec<Recorded<'static>> {
     let mut all: Vec<Recorded<'_>> = Vec::new();
     let mut command = "";
-    for line in REQUESTS.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in requests.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (word, rest) = line.split_once(' ').unwrap();
         match (word, all.last_mut()) {
             ("$", _) => command = rest,
@@ -127,7 +128,8 @@ fn shape(body: &Bytes) -> String {
             words(&format!("Table {}", columns.join(",")), names.collect())
         }
         "Status" => format!("Status {}", object["reason"].as_str().or_else(|| object["status"].as_str()).unwrap_or_default()),
-        "EventList" | "APIGroupDiscoveryList" => kind.to_owned(),
+        "EventList" | "APIGroupDiscoveryList" | "APIResourceList" => kind.to_owned(),
+        "SelfSubjectAccessReview" => format!("{kind} {}", if object["status"]["allowed"] == true { "allowed" } else { "denied" }),
         "" => {
             let members: BTreeSet<&String> = object.as_object().into_iter().flat_map(|members| members.keys()).collect();
             format!("json {}", members.into_iter().take(3).cloned().collect::<Vec<_>>().join(","))
@@ -139,12 +141,24 @@ fn shape(body: &Bytes) -> String {
 
 #[test]
 fn requests_of_kubectl_1_36_are_answered() {
+    let requests = recorded(KUBECTL);
+    assert!(requests.len() > 150, "{}", requests.len());
+    replay(&requests);
+}
+
+/// At its start, and in its views of pods, deployments, nodes and events; describe, YAML, logs, scale, restart, delete.
+#[test]
+fn requests_of_k9s_are_answered() {
+    let requests = recorded(K9S);
+    assert!(requests.len() > 60, "{}", requests.len());
+    replay(&requests);
+}
+
+fn replay(requests: &[Recorded<'_>]) {
     let host = TestHost::start_with("    writable: true\n");
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let requests = recorded();
-    assert!(requests.len() > 150, "{}", requests.len());
     let mut version = String::new();
-    for recorded in &requests {
+    for recorded in requests {
         let Recorded { command, method, path, expected, .. } = recorded;
         let look = || {
             let answer = tokio.block_on(ask(&host, recorded, &version));
@@ -160,7 +174,7 @@ fn requests_of_kubectl_1_36_are_answered() {
             ))
         };
         // What is read may need a moment; what changes something is sent once.
-        let what = format!("kubectl {command}: {method} {path}");
+        let what = format!("{command}: {method} {path}");
         let answer = match *method {
             "GET" => eventually(&what, look),
             _ => look().unwrap_or_else(|error| panic!("{what}: {error}\n{}", host.daemon_log())),

@@ -100,6 +100,34 @@ data: {x: y}
     assert!(failure.contains(r#"configmaps "settings" not found"#), "{failure}");
 }
 
+/// Each answer, and each read after it, has the change.
+#[test]
+fn answer_has_the_change() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    kubectl.run(&["create", "configmap", "settings", "--from-literal=a=1"], "");
+    let data = "jsonpath={.data}";
+    for _ in 0..5 {
+        let patch = |form: &str, patch: &str| {
+            let told = kubectl.run(&["patch", "cm", "settings", form, "-p", patch, "-o", data], "");
+            assert_eq!(kubectl.run(&["get", "cm", "settings", "-o", data], ""), told);
+            told
+        };
+        assert_eq!(patch("--type=merge", r#"{"data":{"b":"2"}}"#), r#"{"a":"1","b":"2"}"#);
+        assert_eq!(patch("--type=json", r#"[{"op":"remove","path":"/data/b"}]"#), r#"{"a":"1"}"#);
+        for (change, expected) in [("n=1", "1"), ("n-", "")] {
+            for (verb, field) in [("annotate", "annotations"), ("label", "labels")] {
+                let form = format!("jsonpath={{.metadata.{field}.n}}");
+                assert_eq!(kubectl.run(&[verb, "cm", "settings", change, "-o", &form], ""), expected, "{verb} {change}");
+                assert_eq!(kubectl.run(&["get", "cm", "settings", "-o", &form], ""), expected, "{verb} {change}");
+            }
+        }
+    }
+    kubectl.apply(&pod("web", "one"));
+    let form = "jsonpath={.metadata.annotations.n}";
+    assert_eq!(kubectl.run(&["annotate", "pod", "web", "n=1", "-o", form], ""), "1");
+    assert_eq!(kubectl.run(&["get", "pod", "web", "-o", form], ""), "1");
+}
+
 #[test]
 fn workload_is_scaled_and_restarted() {
     let Some(kubectl) = Kubectl::start("") else { return };
@@ -434,26 +462,100 @@ fn deleted_claim_comes_back_with_its_data() {
         + "  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n";
     let both = format!("{claim}---\n{pod}");
     let ready = ["wait", "--for=condition=Ready", "pod/web", "--timeout=60s"];
-    let phase = |kubectl: &Kubectl| text(&kubectl.output(&["get", "pvc", "data", "-o", "jsonpath={.status.phase}"], "").stdout);
+    let read = ["exec", "web", "--", "cat", "/data/file"];
     kubectl.apply(&both);
     kubectl.run(&ready, "");
     kubectl.run(&["exec", "web", "--", "sh", "-c", "echo kept >/data/file"], "");
-    // Each way in which clients make an object that they delete first; apply patches what it is shown.
-    for arguments in
-        [&["apply", "-f", "-"][..], &["create", "-f", "-"], &["apply", "--server-side", "-f", "-"], &["replace", "-f", "-"]]
-    {
+    // Each way in which clients make an object that they delete first.
+    for arguments in [&["apply", "-f", "-"][..], &["create", "-f", "-"], &["apply", "--server-side", "-f", "-"]] {
         kubectl.run(&["delete", "--timeout=60s", "-f", "-"], &both);
-        eventually("the claim to be released", || {
-            let phase = phase(&kubectl);
-            if phase == "Released" { Ok(()) } else { Err(phase) }
-        });
-        let failure = kubectl.fail(&["delete", "pvc", "data"], "");
-        assert!(failure.contains("podstead volume prune data deletes"), "{failure}");
+        kubectl.run(&["wait", "--for=delete", "pvc/data", "--timeout=60s"], "");
+        // The data are no object for clients: as in a cluster, they end what they wait for.
+        assert!(!kubectl.run(&["get", "pvc", "-o", "name"], "").contains("data"));
+        let kept = kubectl.host.cli_ok(&["get", "pvc", "data", "-o", "jsonpath={.status.phase}"]);
+        assert_eq!(kept.trim_end(), "Released");
+        for failing in [&["delete", "pvc", "data"][..], &["get", "pvc", "data"], &["label", "pvc", "data", "a=b"]] {
+            let failure = kubectl.fail(failing, "");
+            assert!(
+                failure.contains("(NotFound)") && failure.contains("podstead volume prune data deletes"),
+                "{failing:?}: {failure}"
+            );
+        }
         kubectl.run(arguments, claim);
         kubectl.apply(&pod);
         kubectl.run(&ready, "");
-        assert_eq!(kubectl.run(&["exec", "web", "--", "cat", "/data/file"], ""), "kept\n", "{arguments:?}");
+        assert_eq!(kubectl.run(&read, ""), "kept\n", "{arguments:?}");
         assert!(kubectl.file("data.persistentvolumeclaim.yaml").contains("storage: 1Gi"));
+    }
+}
+
+#[test]
+fn claims_are_replaced_by_force() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    let claim = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: {name}}}\nspec: {{accessModes: [ReadWriteOnce], \
+             resources: {{requests: {{storage: 1Gi}}}}}}\n"
+        )
+    };
+    let pod = pod("web", "one").replace("    command:", "    volumeMounts: [{name: data, mountPath: /data}]\n    command:")
+        + "  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n";
+    let set = "apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - {name: main, image: 'localhost/busybox:1', command: [sleep, '1000000'], volumeMounts: [{name: data, mountPath: /data}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+";
+    let all = format!("{}---\n{pod}---\n{}---\n{set}", claim("data"), claim("data-db-0"));
+    kubectl.apply(&all);
+    let ready = |pods: &[&str]| {
+        for pod in pods {
+            // A pod that is made again has no moment to wait for.
+            eventually(pod, || {
+                let told = kubectl.output(&["wait", "--for=condition=Ready", pod, "--timeout=10s"], "");
+                if told.status.success() { Ok(()) } else { Err(text(&told.stderr)) }
+            });
+        }
+    };
+    let read = |pod: &str, expected: &str| {
+        eventually(pod, || {
+            let told = kubectl.output(&["exec", pod, "--", "cat", "/data/file"], "");
+            if text(&told.stdout) == expected { Ok(()) } else { Err(text(&told.stderr)) }
+        });
+    };
+    let pods = ["web", "db-0"];
+    ready(&["pod/web", "pod/db-0"]);
+    for pod in pods {
+        kubectl.run(&["exec", pod, "--", "sh", "-c", &format!("echo {pod} >/data/file")], "");
+    }
+    let uid = |name: &str| kubectl.run(&["get", "pod", name, "-o", "jsonpath={.metadata.uid}"], "");
+    // Not the claim of the StatefulSet alone, which it makes anew as soon as it is deleted.
+    for (what, manifest) in [("with what uses them", all.as_str()), ("alone", &claim("data"))] {
+        let before = uid("web");
+        // The oldest of them waits in another way than the newest.
+        let newest = every_kubectl().pop();
+        for program in every_kubectl().into_iter().take(1).chain(newest) {
+            let arguments = ["replace", "--force", "--timeout=60s", "--validate=false", "-f", "-"];
+            let output = kubectl.output_of(&program, &arguments, manifest);
+            assert!(output.status.success(), "{} {what}: {}", program.display(), text(&output.stderr));
+            assert!(text(&output.stdout).contains("persistentvolumeclaim/data") && text(&output.stdout).contains(" replaced"));
+        }
+        ready(&["pod/web", "pod/db-0"]);
+        assert_eq!(uid("web") == before, what != "with what uses them", "{what}");
+        for pod in pods {
+            read(pod, &format!("{pod}\n"));
+        }
+        assert_eq!(kubectl.names_of("persistentvolumeclaim"), ["data-db-0", "data"]);
     }
 }
 

@@ -70,3 +70,7 @@ except ApiException as error:
 core.delete_namespaced_pod("web", "default")
 events = core.list_namespaced_event("default", field_selector="involvedObject.name=web").items
 assert {"Pulled", "Created", "Started"} <= {event.reason for event in events}, events
+
+told = client.EventsV1Api(api_client).list_namespaced_event("default", field_selector="regarding.name=web").items
+assert {"Pulled", "Created", "Started"} <= {event.reason for event in told}, told
+assert all(event.event_time and event.note for event in told), told

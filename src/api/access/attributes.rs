@@ -153,7 +153,7 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         | Route::MetricsResources
         | Route::CoreResources
         | Route::OwnResources => ("", "", "", Place::All),
-        Route::StorageGroup | Route::StorageResources => ("", "", "", Place::All),
+        Route::StorageGroup | Route::StorageResources | Route::EventGroup | Route::EventResources => ("", "", "", Place::All),
         Route::OpenApi2 | Route::OpenApi3 | Route::OpenApi3Document(_) => ("", "", "", Place::All),
         Route::Metrics(_) => ("", "nodes", "metrics", Place::All), // As a kubelet: the pages show all pods.
         Route::PodMetrics(namespace) => (METRICS_GROUP, "pods", "", of(namespace.as_ref())),
@@ -177,7 +177,8 @@ fn words(route: &Route) -> (&str, &str, &str, Place<'_>) {
         Route::Workload(kind, path) => of_workload(*kind, "", Place::Named(path)),
         Route::WorkloadScale(kind, path) => of_workload(*kind, "scale", Place::Named(path)),
         Route::CronJobRun(path) => (OWN_GROUP, "cronjobs", "run", Place::Named(path)),
-        Route::Events(namespace) => ("", "events", "", of(namespace.as_ref())),
+        Route::Events(api, namespace) => (api.group(), "events", "", of(namespace.as_ref())),
+        Route::Event(api, path) => (api.group(), "events", "", Place::Named(path)),
         Route::Objects(kind, namespace) => (kind.group(), kind.plural(), "", of(namespace.as_ref())),
         Route::Object(kind, path) if path.namespace.is_empty() => (kind.group(), kind.plural(), "", Place::Global(&path.name)),
         Route::Object(kind, path) => (kind.group(), kind.plural(), "", Place::Named(path)),

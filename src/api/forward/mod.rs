@@ -73,8 +73,12 @@ pub(super) async fn forward(
         return Err(ApiFailure::bad_request("port forwarding needs SPDY/3.1 or a WebSocket: use kubectl or podstead port-forward"));
     }
     let known = [TUNNEL, channels::V4, channels::OLD];
-    let handshake =
-        WebSocketHandshake::of(&request, |offered| known.into_iter().find(|known| offered.contains(known)), &known.join(", "))?;
+    // A client that offers none (kr8s) gets channels, as of an API server.
+    let negotiate = |offered: &[&str]| match offered {
+        [] => Some(""),
+        offered => known.into_iter().find(|known| offered.contains(known)),
+    };
+    let handshake = WebSocketHandshake::of(&request, negotiate, &known.join(", "))?;
     if handshake.protocol == TUNNEL {
         log(TUNNEL);
         return handshake.accept(request, |socket| tunnelled(socket, door));

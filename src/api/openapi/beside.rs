@@ -45,6 +45,28 @@ pub(super) static EVENT: Struct = Struct {
     ],
 };
 
+/// `events.k8s.io/v1` Event.
+pub(super) static NEW_EVENT: Struct = Struct {
+    name: "EventOfGroup",
+    fields: &[
+        API_VERSION,
+        field("deprecatedCount", Int32),
+        field("deprecatedFirstTimestamp", Time),
+        field("deprecatedLastTimestamp", Time),
+        field("deprecatedSource", Any),
+        field("eventTime", Time),
+        KIND,
+        METADATA,
+        field("note", Str),
+        field("reason", Str),
+        field("regarding", Any),
+        field("reportingController", Str),
+        field("reportingInstance", Str),
+        field("series", Any),
+        field("type", Str),
+    ],
+};
+
 /// `v1` Endpoints.
 pub(super) static ENDPOINTS: Struct =
     Struct { name: "Endpoints", fields: &[API_VERSION, KIND, METADATA, field("subsets", List(&Any))] };

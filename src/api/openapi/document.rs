@@ -2,6 +2,7 @@
 
 use super::beside;
 use super::words::Words;
+use crate::event_api;
 use crate::leases;
 use crate::route::{OWN_GROUP, OWN_VERSION};
 use crate::storage;
@@ -78,6 +79,7 @@ pub(super) static DOCUMENTED_GROUPS: &[DocumentedGroup] = &[
         version: "v1",
         kinds: &[(storage::KIND, storage::PLURAL, &beside::STORAGE_CLASS, false)],
     },
+    DocumentedGroup { name: event_api::GROUP, version: "v1", kinds: &[("Event", event_api::PLURAL, &beside::NEW_EVENT, true)] },
     DocumentedGroup {
         name: "discovery.k8s.io",
         version: "v1",

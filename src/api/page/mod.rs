@@ -5,6 +5,7 @@ mod escape;
 
 use super::Backend;
 use super::collection::Collection;
+use super::event_api::EventApi;
 use super::events::Events;
 use super::own;
 use super::own::SourceObject;
@@ -14,7 +15,6 @@ use document::{EventLine, Facts, PodLine, Revision, SourceLine};
 use k8s_openapi::api::core::v1::Pod;
 use podstead_pod::SourceId;
 use serde_json::Value;
-use std::sync::Arc;
 
 /// Revisions of each source that are shown.
 const REVISIONS: usize = 5;
@@ -77,7 +77,7 @@ fn reason(pod: &Pod) -> String {
 }
 
 fn events(backend: &Backend) -> Vec<EventLine> {
-    let events = Events { log: Arc::clone(&backend.events), node: backend.node.clone() };
+    let events = Events::new(backend, EventApi::Core);
     let (_, items) = events.journal().list();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut lines: Vec<EventLine> = items

@@ -4,6 +4,7 @@ use super::applied::LAST_APPLIED;
 use super::plan::{Outcome, Planned, cleaned};
 use super::target::{Part, Target};
 use crate::Backend;
+use crate::claims::RELEASED_PARAMETER;
 use crate::failure::ApiFailure;
 use crate::own::short_revision;
 use crate::published::{ORIGIN_ANNOTATION, REVISION_ANNOTATION, SOURCE_ANNOTATION};
@@ -25,15 +26,20 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// The object as a GET shows it; `None` where there is none.
 pub(super) async fn shown(backend: &Backend, target: &Target, name: &str) -> Option<Value> {
-    let shown = fetch(backend, target.read_route(name)).await?;
+    let shown = fetch(backend, target.read_route(name), &Query::default()).await?;
     // Any namespace is shown, also one that no source has an object of.
     let is_object = !target.is_global() || shown["metadata"]["annotations"][SOURCE_ANNOTATION].is_string();
     is_object.then_some(shown)
 }
 
-async fn fetch(backend: &Backend, route: Route) -> Option<Value> {
+/// The same, also of a claim of which only the data are left.
+pub(super) async fn shown_also_released(backend: &Backend, target: &Target, name: &str) -> Option<Value> {
+    fetch(backend, target.read_route(name), &Query::of(&[(RELEASED_PARAMETER, "true")])).await
+}
+
+async fn fetch(backend: &Backend, route: Route, query: &Query) -> Option<Value> {
     // Boxed: a read never leads here again, which the compiler cannot know.
-    let answer = Box::pin(read(backend, route, "", &Query::default(), None)).await.ok()?;
+    let answer = Box::pin(read(backend, route, "", query, None)).await.ok()?;
     let body = answer.into_body().collect().await.ok()?.to_bytes();
     serde_json::from_slice(&body).ok()
 }
@@ -69,7 +75,7 @@ pub(super) async fn written(backend: &Backend, planned: &Planned, target: &Targe
     let mut object = None;
     loop {
         let found = shown(backend, target, name).await;
-        let is_new = found.as_ref().is_some_and(|found| shows(found, planned));
+        let is_new = found.as_ref().is_some_and(|found| shows(found, planned, target));
         object = found.or(object);
         if is_new || planned.edit.is_none() || Instant::now() > deadline {
             break;
@@ -77,7 +83,7 @@ pub(super) async fn written(backend: &Backend, planned: &Planned, target: &Targe
         tokio::time::sleep(LOOK).await;
     }
     if target.part == Part::Scale
-        && let Some(scale) = fetch(backend, target.route.clone()).await
+        && let Some(scale) = fetch(backend, target.route.clone(), &Query::default()).await
     {
         return respond_with(planned, scale);
     }
@@ -85,23 +91,51 @@ pub(super) async fn written(backend: &Backend, planned: &Planned, target: &Targe
     respond_with(planned, with_record(without_secrets(object, target), planned))
 }
 
-/// Reports whether an object as read has the labels, annotations and spec that were written.
-fn shows(found: &Value, planned: &Planned) -> bool {
-    // Data of Secrets is not shown, and what is defaulted later differs: only what must be there is compared.
-    fn has(found: &Value, wanted: &Value) -> bool {
-        match (found, wanted) {
-            (Value::Object(found), Value::Object(wanted)) => {
-                wanted.iter().all(|(key, value)| found.get(key).is_some_and(|found| has(found, value)))
-            }
-            (Value::Array(found), Value::Array(wanted)) => {
-                found.len() >= wanted.len() && found.iter().zip(wanted).all(|(found, wanted)| has(found, wanted))
-            }
-            (found, wanted) => found == wanted,
+/// Reports whether an object as read shows the change.
+fn shows(found: &Value, planned: &Planned, target: &Target) -> bool {
+    let (before, after) = &planned.written;
+    // Data of Secrets is not shown.
+    let content: &[&str] = if target.kind == "Secret" { &[] } else { &["spec", "data", "binaryData"] };
+    let shows_content =
+        content.iter().all(|part| has(&found[*part], &planned.after[*part]) && lacks(&found[*part], &before[*part], &after[*part]));
+    let (found, before, after) = (&found["metadata"], &before["metadata"], &after["metadata"]);
+    shows_content
+        && ["labels", "annotations"]
+            .iter()
+            .all(|part| has(&found[*part], &after[*part]) && lacks(&found[*part], &before[*part], &after[*part]))
+}
+
+/// Reports whether what is read has all that is wanted. It may have more, such as defaults.
+fn has(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (_, Value::Null) => true,
+        (Value::Object(found), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, value)| has(found.get(key).unwrap_or(&Value::Null), value))
         }
+        (Value::Array(found), Value::Array(wanted)) => {
+            found.len() >= wanted.len() && found.iter().zip(wanted).all(|(found, wanted)| has(found, wanted))
+        }
+        (Value::Null, Value::Object(wanted)) => wanted.is_empty(),
+        (Value::Null, Value::Array(wanted)) => wanted.is_empty(),
+        (found, wanted) => found == wanted,
     }
-    ["spec", "data"]
-        .iter()
-        .all(|part| found.get(*part).is_none() || has(&found[*part], planned.after.get(*part).unwrap_or(&json!({}))))
+}
+
+/// Reports whether what is read lacks all that a change of the file removes. A default may be in its place.
+fn lacks(found: &Value, before: &Value, after: &Value) -> bool {
+    match (before, after) {
+        (Value::Object(before), _) => {
+            before.iter().all(|(key, value)| lacks(&found[key], value, after.get(key).unwrap_or(&Value::Null)))
+        }
+        (Value::Array(before), Value::Array(after)) => {
+            let is_shorter = || found.as_array().is_none_or(|found| found.len() < before.len());
+            let mut pairs = before.iter().zip(after).enumerate();
+            (before.len() <= after.len() || is_shorter())
+                && pairs.all(|(index, (before, after))| lacks(&found[index], before, after))
+        }
+        (before, Value::Null) => before.is_null() || found != before,
+        (_, _) => true,
+    }
 }
 
 fn respond_with(planned: &Planned, object: Value) -> Answer {
@@ -170,5 +204,45 @@ pub(super) fn code(outcome: Outcome) -> StatusCode {
     match outcome {
         Outcome::Created => StatusCode::CREATED,
         Outcome::Changed | Outcome::Deleted => StatusCode::OK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stale_object_lacks_what_is_added_and_has_what_is_removed() {
+        let (none, one, two) = (json!({}), json!({"a": "1"}), json!({"a": "1", "b": "2"}));
+        let (short, long) = (json!([1]), json!([1, 2]));
+        for (found, wanted, expected) in [
+            (&two, &two, true),
+            (&two, &one, true),
+            (&one, &two, false),
+            (&two, &Value::Null, true),
+            (&Value::Null, &none, true),
+            (&Value::Null, &one, false),
+            (&long, &short, true),
+            (&short, &long, false),
+        ] {
+            assert_eq!(has(found, wanted), expected, "{found} {wanted}");
+        }
+        let other = json!({"a": "1", "b": "0"});
+        for (found, before, after, expected) in [
+            (&two, &two, &one, false),
+            (&one, &two, &one, true),
+            (&other, &two, &one, true),
+            (&two, &two, &Value::Null, false),
+            (&two, &one, &Value::Null, false),
+            (&none, &two, &Value::Null, true),
+            (&two, &one, &two, true),
+            (&long, &long, &short, false),
+            (&short, &long, &short, true),
+            (&Value::Null, &two, &none, true),
+        ] {
+            assert_eq!(lacks(found, before, after), expected, "{found} {before} {after}");
+        }
+        let (before, after) = (json!([{"a": "1", "b": "2"}]), json!([{"a": "1"}]));
+        assert!(!lacks(&before, &before, &after) && lacks(&after, &before, &after));
     }
 }

@@ -54,7 +54,15 @@ mod tests {
     }
 
     fn planned(before: Value, after: Value) -> Planned {
-        Planned { outcome: Outcome::Changed, edit: None, before, after, warnings: Vec::new(), record: Default::default() }
+        Planned {
+            outcome: Outcome::Changed,
+            edit: None,
+            before,
+            after,
+            written: Default::default(),
+            warnings: Vec::new(),
+            record: Default::default(),
+        }
     }
 
     fn is_allowed(role: &str, before: &Value, after: &Value) -> bool {

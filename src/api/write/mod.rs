@@ -83,12 +83,12 @@ pub(super) async fn write(backend: &Backend, caller: &Caller, route: &Route, que
     } else if let Some(name) = &name
         && target.kind == "PersistentVolumeClaim"
     {
-        change = released::settle(backend, &target, name, change).await?;
+        released::refuse_change(backend, &target, name, &change).await?;
     }
     let is_known = name.as_ref().is_some_and(|name| files.find(&target.key(name)).is_some());
     let may_create = match (&change, &name) {
         (Change::Create(_), _) => true,
-        (Change::Apply(_), Some(name)) => released::existing(backend, &target, name).await.is_none(),
+        (Change::Apply(_), Some(name)) => answer::shown(backend, &target, name).await.is_none(),
         (_, _) => false,
     };
     if !is_known && !may_create {
@@ -96,7 +96,7 @@ pub(super) async fn write(backend: &Backend, caller: &Caller, route: &Route, que
     }
     refuse_held(backend, writable)?;
     let name = name.ok_or_else(|| ApiFailure::bad_request("the object has neither metadata.name nor metadata.generateName"))?;
-    let shown = released::existing(backend, &target, &name).await;
+    let shown = answer::shown(backend, &target, &name).await;
     if matches!(change, Change::Create(_))
         && let Some(shown) = &shown
         && files.find(&target.key(&name)).is_none()
@@ -219,11 +219,9 @@ async fn refuse(backend: &Backend, target: &Target, method: &Method, content_typ
         }
         Route::WorkloadScale(kind, _) => Err(Workloads::new(Arc::clone(&backend.published), *kind).refuse_scaling(&path)),
         _ => {
+            released::refuse(backend, target, &path.name).await?;
             let shown = answer::shown(backend, target, &path.name).await;
             let shown = shown.ok_or_else(|| ApiFailure::not_found(target.plural, &path.name))?;
-            if released::is_released(&shown) {
-                return Err(released::refuse(target, &path.name));
-            }
             let place = answer::place(&shown).unwrap_or_else(|| "this host".to_owned());
             let kind = target.kind.to_lowercase();
             Err(ApiFailure::method_not_allowed(format!("{kind} {:?} is managed by {place}: change or remove it there", path.name))

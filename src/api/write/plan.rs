@@ -81,6 +81,8 @@ pub(super) struct Planned {
     /// The object before and after, defaulted; null where there is none.
     pub(super) before: Value,
     pub(super) after: Value,
+    /// The same as in the file; null where there is none.
+    pub(super) written: (Value, Value),
     pub(super) warnings: Vec<String>,
     /// Record of what was applied, and by whom.
     pub(super) record: Record,
@@ -180,7 +182,7 @@ fn create(
     let after = value_of(&accepted, target);
     let edit = Some(Edit { file, content: Some(content), mode });
     let record = Record::default().with_applied(target.kind, applied.as_deref());
-    Ok(Planned { outcome: Outcome::Created, edit, before: Value::Null, after, warnings, record })
+    Ok(Planned { outcome: Outcome::Created, edit, before: Value::Null, after, written: (Value::Null, object), warnings, record })
 }
 
 /// Refuses names that are none: the name of the file is made of them.
@@ -250,7 +252,8 @@ fn update(
     }
     if wanted == object.value {
         let after = before.clone();
-        return Ok(Planned { outcome: Outcome::Changed, edit: None, before, after, warnings, record });
+        let written = (Value::Null, Value::Null);
+        return Ok(Planned { outcome: Outcome::Changed, edit: None, before, after, written, warnings, record });
     }
     let gone = || ApiFailure::conflict(format!("{file_name} has changed in this moment: try again"));
     let text = replaced(&file.bytes, object, &wanted, &writable.check.limits).ok_or_else(gone)?;
@@ -269,7 +272,8 @@ fn update(
     }
     let after = value_of(&accepted_now, target);
     let edit = Some(Edit { file: (*file_name).to_owned(), content: Some(text.bytes), mode: file.mode });
-    Ok(Planned { outcome: Outcome::Changed, edit, before: old, after, warnings, record })
+    let written = (object.value.clone(), wanted);
+    Ok(Planned { outcome: Outcome::Changed, edit, before: old, after, written, warnings, record })
 }
 
 /// The object before a change: as accepted where that is all that reads show, else as shown.
@@ -452,7 +456,8 @@ fn delete(
     let content = removed(&file.bytes, object, &writable.check.limits).ok_or_else(gone)?;
     let edit = Some(Edit { file: (*file_name).to_owned(), content, mode: file.mode });
     let before = accepted.as_ref().map(|accepted| value_of(accepted, target)).unwrap_or_default();
-    Ok(Planned { outcome: Outcome::Deleted, edit, before, after: Value::Null, warnings: Vec::new(), record: Record::default() })
+    let (after, written) = (Value::Null, (Value::Null, Value::Null));
+    Ok(Planned { outcome: Outcome::Deleted, edit, before, after, written, warnings: Vec::new(), record: Record::default() })
 }
 
 /// Drops or refuses fields that no schema has, and refuses what only a cluster can do.

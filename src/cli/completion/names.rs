@@ -4,7 +4,7 @@ use crate::Context;
 use crate::client::{Client, ClientError, OWN, Target};
 use crate::object_type::{ObjectType, parse_object};
 use crate::pod_name;
-use crate::pods::{ServedList, collection, list, name_of};
+use crate::pods::{ServedList, list, name_of};
 use crate::workloads::metadata;
 use clap::Args;
 use podstead_workload::object::WorkloadKind;
@@ -165,7 +165,7 @@ async fn names(client: &Client, wanted: &Wanted) -> Result<Vec<String>, ClientEr
         }
         Wanted::PodsForCopy => list(client, None).await?.iter().map(|pod| format!("{}:", name_of(pod))).collect(),
         Wanted::Namespaces => of(client.get::<ServedList>(ObjectType::Namespace.collection(None)).await?.items),
-        Wanted::Claims => of(client.get::<ServedList>(collection("persistentvolumeclaims", None)).await?.items),
+        Wanted::Claims => of(client.get::<ServedList>(ObjectType::PersistentVolumeClaim.collection(None)).await?.items),
         Wanted::Listed(before, object_type) => {
             let names = of(client.get::<ServedList>(object_type.collection(None)).await?.items);
             names.into_iter().map(|name| format!("{before}{name}")).collect()
