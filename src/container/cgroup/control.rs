@@ -38,11 +38,11 @@ pub(super) fn keyed(path: &Path, key: &str) -> Result<Option<u64>, CgroupError> 
         .and_then(|(_, value)| value.trim().parse().ok()))
 }
 
-/// Makes one directory; one that is there is success.
-pub(super) fn make(path: &Path) -> Result<(), CgroupError> {
+/// Makes one directory; returns false if it was there.
+pub(super) fn make(path: &Path) -> Result<bool, CgroupError> {
     match fs::create_dir(path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(source) => Err(CgroupError::Make { path: path.to_owned(), source }),
     }
 }

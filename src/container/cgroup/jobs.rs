@@ -30,7 +30,7 @@ impl Cgroups {
     pub fn create_job(&self, name: &str, limits: &JobLimits) -> Result<PathBuf, CgroupError> {
         let path = self.jobs().join(name);
         let roots = self.roots_for_jobs();
-        let make_all = || roots.iter().try_for_each(|root| make(&below(root, &path)));
+        let make_all = || roots.iter().try_for_each(|root| make(&below(root, &path)).map(drop));
         // The parent is there but for the first time.
         if make_all().is_err() {
             self.divide(&self.jobs())?;

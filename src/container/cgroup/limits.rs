@@ -15,6 +15,8 @@ pub(super) struct Setting {
     pub(super) value: String,
     /// Not requested by the manifest: a missing file does no harm, nor a higher usage.
     pub(super) resets: bool,
+    /// The kernel gives a new group this value.
+    pub(super) is_default: bool,
 }
 
 const DEFAULT_PERIOD_US: u64 = 100_000;
@@ -28,14 +30,23 @@ pub(super) fn settings(version: CgroupVersion, resources: &CgroupResources, page
     let period = cpu_period_us.unwrap_or(DEFAULT_PERIOD_US);
     let quota = cpu_quota_us.filter(|quota| *quota > 0);
     let or_max = |limit: &Option<i64>| limit.filter(|limit| *limit > 0).map_or("max".to_owned(), |limit| limit.to_string());
-    let setting = |controller, file: &str, value: String, resets| Setting { controller, file: file.to_owned(), value, resets };
+    let setting = |controller, file: &str, value: String, resets| Setting {
+        controller,
+        file: file.to_owned(),
+        value,
+        resets,
+        is_default: resets,
+    };
     let mut settings = match version {
         CgroupVersion::V1 => {
             let memory = memory_limit.filter(|limit| *limit > 0).unwrap_or(-1);
             vec![
                 setting("cpu", "cpu.shares", shares.to_string(), cpu_shares.is_none()),
                 // The period first: the kernel checks the quota against it.
-                setting("cpu", "cpu.cfs_period_us", period.to_string(), cpu_period_us.is_none()),
+                Setting {
+                    is_default: period == DEFAULT_PERIOD_US,
+                    ..setting("cpu", "cpu.cfs_period_us", period.to_string(), cpu_period_us.is_none())
+                },
                 setting("cpu", "cpu.cfs_quota_us", quota.unwrap_or(-1).to_string(), quota.is_none()),
                 setting("memory", "memory.limit_in_bytes", memory.to_string(), memory_limit.is_none()),
             ]
@@ -54,7 +65,8 @@ pub(super) fn settings(version: CgroupVersion, resources: &CgroupResources, page
     let others = page_sizes.iter().filter(|size| hugepages.iter().all(|(named, _)| named != *size)).map(|size| (size, 0, true));
     settings.extend(named.chain(others).map(|(size, bytes, resets)| {
         let file = limit_file(version, size);
-        Setting { controller: CONTROLLER, file, value: bytes.to_string(), resets }
+        // A new group has as many huge pages as there are.
+        Setting { controller: CONTROLLER, file, value: bytes.to_string(), resets, is_default: false }
     }));
     settings
 }

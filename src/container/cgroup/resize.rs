@@ -14,7 +14,13 @@ impl Cgroups {
     /// swapped out. A limit that the kernel cannot reach by reclaiming is an error on v1, and kills on v2: look at the usage before.
     pub fn resize_container(&self, path: &Path, resources: &CgroupResources) -> Result<(), CgroupError> {
         let limit = resources.memory_limit.filter(|limit| *limit > 0);
-        let setting = |file: &str, value: String| Setting { controller: "memory", file: file.to_owned(), value, resets: true };
+        let setting = |file: &str, value: String| Setting {
+            controller: "memory",
+            file: file.to_owned(),
+            value,
+            resets: true,
+            is_default: false,
+        };
         match self.version() {
             CgroupVersion::V2 => {
                 self.update(path, resources)?;

@@ -220,6 +220,34 @@ fn limits_reach_this_kernel_and_can_be_changed_and_taken_away() {
     assert_eq!(tree.cgroups.list().unwrap(), []);
 }
 
+/// Limits of an earlier group of the pod, after a kill between its creation and its record, do not stay.
+#[test]
+fn group_that_exists_is_given_the_defaults_too() {
+    let tree = RealTree::whole();
+    tree.cgroups.ensure_tree(2).unwrap();
+    let pod = tree.cgroups.create_pod(QosClass::Burstable, &uid(), &limited()).unwrap();
+    let root = tree.cgroups.hierarchies.controller("pids").unwrap().to_owned();
+    let limit = || fs::read_to_string(tree::below(&root, &pod).join("pids.max")).unwrap().trim().to_owned();
+    assert_ne!(limit(), "max");
+    tree.cgroups.create_pod(QosClass::Burstable, &uid(), &CgroupResources::default()).unwrap();
+    assert_eq!(limit(), "max");
+}
+
+/// v1 only: groups begin with the processors and memory nodes of those above them.
+#[test]
+fn new_groups_have_the_processors_of_the_tree() {
+    let tree = RealTree::whole();
+    tree.cgroups.ensure_tree(2).unwrap();
+    let (CgroupVersion::V1, Some(root)) = (tree.cgroups.version(), tree.cgroups.hierarchies.controller("cpuset")) else { return };
+    let pod = tree::below(root, &tree.cgroups.pod(QosClass::BestEffort, &uid()));
+    fs::create_dir(&pod).unwrap();
+    let read = |directory: &Path, file: &str| fs::read_to_string(directory.join(file)).unwrap();
+    for file in ["cpuset.cpus", "cpuset.mems"] {
+        assert_eq!(read(&pod, file), read(root, file), "{file}");
+    }
+    tree.cgroups.create_pod(QosClass::BestEffort, &uid(), &CgroupResources::default()).unwrap();
+}
+
 /// Everything that a shim's group is used for, on one set of hierarchies.
 fn a_group_is_entered_counted_killed_and_removed(mut tree: RealTree) {
     let group = tree.cgroups.create_shim(&uid()).unwrap();

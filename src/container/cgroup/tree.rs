@@ -65,9 +65,9 @@ impl Cgroups {
 
     /// Makes the tree's upper part. `cpus` is the number of the host's processors: the tree's share of them against other slices.
     pub fn ensure_tree(&self, cpus: u64) -> Result<(), CgroupError> {
-        self.divide(&self.slice)?;
-        for group in [self.tier(QosClass::Burstable), self.tier(QosClass::BestEffort), self.shims()] {
+        for group in [self.slice.clone(), self.tier(QosClass::Burstable), self.tier(QosClass::BestEffort), self.shims()] {
             self.divide(&group)?;
+            self.pass_on_cpuset(&group)?;
         }
         self.weigh(&self.slice, cpus.saturating_mul(1024))?;
         self.set_tier_shares(QosClass::BestEffort, 2)
@@ -85,8 +85,11 @@ impl Cgroups {
     /// Makes the group of a pod, with its limits. One that is there is given the limits.
     pub fn create_pod(&self, qos: QosClass, uid: &PodUid, resources: &CgroupResources) -> Result<PathBuf, CgroupError> {
         let path = self.pod(qos, uid);
-        self.divide(&path)?;
-        self.write(&path, resources)?;
+        let is_new = self.divide(&path)?;
+        let page_sizes = self.hierarchies.huge_page_sizes(&path)?;
+        let settings = settings(self.version(), resources, &page_sizes).into_iter();
+        // Each write costs: the period of the CPU quota half a millisecond, for example.
+        self.apply(&path, settings.filter(|setting| !is_new || !setting.is_default))?;
         Ok(path)
     }
 
@@ -108,9 +111,8 @@ impl Cgroups {
     /// Moves a process into a group that was made by [`Cgroups::create_shim`], in all hierarchies. 0 is the caller.
     pub fn attach(&self, path: &Path, pid: u32) -> Result<(), CgroupError> {
         for root in self.hierarchies.all() {
-            let group = below(root, path);
-            inherit_cpuset(root, &group)?;
-            write(&group.join("cgroup.procs"), &pid.to_string())?;
+            inherit_cpuset(root, path)?;
+            write(&below(root, path).join("cgroup.procs"), &pid.to_string())?;
         }
         Ok(())
     }
@@ -196,16 +198,26 @@ impl Cgroups {
         &self.slice
     }
 
-    /// Makes a group whose children can be limited.
-    pub(super) fn divide(&self, path: &Path) -> Result<(), CgroupError> {
+    /// Makes a group whose children can be limited; returns true if no hierarchy had it.
+    pub(super) fn divide(&self, path: &Path) -> Result<bool, CgroupError> {
+        let mut is_new = true;
         for root in self.hierarchies.limiting() {
-            let group = make_all(root, path)?;
+            is_new &= make_all(root, path)?;
             match self.version() {
-                CgroupVersion::V1 => inherit_cpuset(root, &group)?,
+                CgroupVersion::V1 => inherit_cpuset(root, path)?,
                 CgroupVersion::V2 => enable_controllers(root, path)?,
             }
         }
-        Ok(())
+        Ok(is_new)
+    }
+
+    /// v1: new groups below this one begin with its processors and memory nodes. Writing them to each new group would cost about two milliseconds,
+    /// since the kernel then divides the processors anew (`cgroup.clone_children`, `Documentation/admin-guide/cgroup-v1/cgroups.rst`).
+    fn pass_on_cpuset(&self, path: &Path) -> Result<(), CgroupError> {
+        match (self.version(), self.hierarchies.controller("cpuset")) {
+            (CgroupVersion::V1, Some(root)) => write(&below(root, path).join("cgroup.clone_children"), "1"),
+            (CgroupVersion::V1, None) | (CgroupVersion::V2, _) => Ok(()),
+        }
     }
 
     /// Sets a group's share of the processors and nothing else. A host that cannot share them is no error: the manifest does not request these shares.
@@ -221,7 +233,7 @@ impl Cgroups {
     }
 
     pub(super) fn apply(&self, path: &Path, settings: impl Iterator<Item = Setting>) -> Result<(), CgroupError> {
-        for Setting { controller, file, value, resets } in settings {
+        for Setting { controller, file, value, resets, is_default: _ } in settings {
             let Some(root) = self.hierarchies.controller(controller) else {
                 if resets {
                     continue;
@@ -248,23 +260,30 @@ pub(crate) fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Makes the group and those above it; returns its directory.
-fn make_all(root: &Path, path: &Path) -> Result<PathBuf, CgroupError> {
-    let mut directory = root.to_owned();
-    for component in path.strip_prefix("/").unwrap_or(path).components() {
-        directory.push(component);
-        make(&directory)?;
+/// Makes the group and those above it that are missing; returns false if the group was there.
+fn make_all(root: &Path, path: &Path) -> Result<bool, CgroupError> {
+    let directory = below(root, path);
+    match make(&directory) {
+        Err(CgroupError::Make { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            if let Some(above) = path.parent() {
+                make_all(root, above)?;
+            }
+            make(&directory)
+        }
+        made => made,
     }
-    Ok(directory)
 }
 
-/// v1: a new group has neither processors nor memory nodes and accepts no process until they are set.
-fn inherit_cpuset(root: &Path, group: &Path) -> Result<(), CgroupError> {
-    let relative = group.strip_prefix(root).unwrap_or(group);
+/// v1: a new group may have neither processors nor memory nodes, and accepts no process until they are set.
+fn inherit_cpuset(root: &Path, path: &Path) -> Result<(), CgroupError> {
     for file in ["cpuset.cpus", "cpuset.mems"] {
+        let has_own = control::read(&below(root, path).join(file))?.is_none_or(|own| !own.trim().is_empty());
+        if has_own {
+            continue;
+        }
         let mut directory = root.to_owned();
         let Some(mut inherited) = control::read(&directory.join(file))? else { continue };
-        for component in relative.components() {
+        for component in path.strip_prefix("/").unwrap_or(path).components() {
             directory.push(component);
             let own = control::read(&directory.join(file))?.unwrap_or_default();
             if own.trim().is_empty() {
