@@ -22,6 +22,7 @@ mod memory;
 mod network;
 mod peers;
 mod probes;
+mod scale;
 mod services;
 mod steps;
 #[path = "../node/support/mod.rs"]
@@ -34,13 +35,14 @@ fn main() {
         println!("0 passed, 0 failed");
         return;
     }
-    let parts: [(&str, fn()); 16] = [
+    let parts: [(&str, fn()); 17] = [
         ("rename", latency::rename_to_running),
         ("lifecycle", latency::create_start_delete),
         ("memory", memory::daemon_and_shims),
         ("idle", idle::one_minute),
         ("disk", disk::writes),
         ("probes", probes::many_pods_with_probes),
+        ("scale", scale::one_pod_beside_many),
         ("git", git::push_to_running),
         ("network", network::of_pods),
         ("services", services::of_pods),

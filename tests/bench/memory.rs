@@ -23,7 +23,7 @@ pub(crate) fn shims(host: &TestHost) -> Vec<u32> {
     .collect()
 }
 
-/// Adds pods up to `count` by one rename of a directory into place, and waits until all run.
+/// Adds pods up to `count` by one rename of a directory into place, and waits until all run. Other manifests stay.
 pub(crate) fn grow(host: &TestHost, count: usize) -> Duration {
     let staging = host.path(&format!("staging-{count}"));
     std::fs::create_dir(&staging).unwrap();
@@ -34,12 +34,18 @@ pub(crate) fn grow(host: &TestHost, count: usize) -> Duration {
         );
         std::fs::write(staging.join(format!("p{number}.yaml")), manifest).unwrap();
     }
+    for entry in std::fs::read_dir(host.path("manifests")).unwrap().flatten() {
+        if !staging.join(entry.file_name()).exists() {
+            std::fs::copy(entry.path(), staging.join(entry.file_name())).unwrap();
+        }
+    }
+    let all = std::fs::read_dir(&staging).unwrap().count();
     let start = Instant::now();
     std::fs::rename(host.path("manifests"), host.path(&format!("before-{count}"))).unwrap();
     std::fs::rename(&staging, host.path("manifests")).unwrap();
     eventually_within(Duration::from_secs(300), &format!("{count} pods to run"), || {
         let running = host.pods().iter().filter(|pod| pod.runs("main")).count();
-        if running == count { Ok(()) } else { Err(format!("{running} run")) }
+        if running == all { Ok(()) } else { Err(format!("{running} run")) }
     });
     start.elapsed()
 }

@@ -12,9 +12,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-const PERIOD: Duration = Duration::from_secs(10);
+pub(crate) const PERIOD: Duration = Duration::from_secs(10);
 /// A check that comes later than this after its time was missed.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 /// Containers that are probed by a command.
 const EXECS: usize = 50;
 
@@ -55,17 +55,17 @@ fn memory(host: &TestHost) -> String {
     format!("daemon {:.1} MiB, shims {:.1} MiB", pss_kib(host.daemon_pid()) as f64 / 1024.0, shims as f64 / 1024.0)
 }
 
-type Asked = BTreeMap<String, Vec<Instant>>;
+pub(crate) type Asked = BTreeMap<String, Vec<Instant>>;
 
 /// Answers every HTTP request with success and writes down when which path was asked for. Ends with the process.
 #[derive(Debug)]
-struct Witness {
-    address: SocketAddr,
+pub(crate) struct Witness {
+    pub(crate) address: SocketAddr,
     asked: Arc<Mutex<Asked>>,
 }
 
 impl Witness {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.2:0").unwrap();
         // All probes of pods that came together come together: with the usual queue of 128 some would have to knock twice.
         nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(4096).unwrap()).unwrap();
@@ -85,7 +85,7 @@ impl Witness {
         Self { address, asked }
     }
 
-    fn asked(&self) -> Asked {
+    pub(crate) fn asked(&self) -> Asked {
         self.asked.lock().unwrap().clone()
     }
 }
