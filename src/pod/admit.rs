@@ -84,6 +84,7 @@ pub fn judge_workload(kind: &'static str, object: &Value, metadata: &ObjectMeta)
     let mut problems = Problems::default();
     support::judge_workload(kind, object, &mut problems);
     validate::metadata::of_object(metadata, &validate::metadata_path(), &mut problems);
+    validate::metadata::of_hooks(metadata, &validate::metadata_path(), &mut problems);
     problems.into_vec()
 }
 

@@ -40,9 +40,16 @@ const KNOWN: [&str; 19] = [
 const HINT: &str = "there are devices.podstead.dev/NAME and nfs.podstead.dev/VOLUME, and for claims podstead.dev/reclaim-policy and \
                     podstead.dev/block-device";
 
+/// Annotations by which tools run an object at a time of theirs, and what leaves such objects out.
+const HOOKS: &[(&str, &str, &str)] = &[
+    ("helm.sh/hook", "Helm", "leave it out if it is not to run now, as `helm template --no-hooks` does"),
+    ("argocd.argoproj.io/hook", "Argo CD", "leave it out if it is not to run now"),
+];
+
 /// Checks metadata of a pod that has been reduced to what an author may write. `full_name` is the pod's name on this host.
 pub(super) fn check(metadata: &ObjectMeta, full_name: &str, path: &FieldPath, problems: &mut Problems) {
     of_object(metadata, path, problems);
+    of_hooks(metadata, path, problems);
     problems.optional_text(&path.child("uid"), text(&metadata.uid), uid);
     check_length(metadata, full_name, &path.child("name"), problems);
 }
@@ -58,6 +65,17 @@ pub(crate) fn of_object(metadata: &ObjectMeta, path: &FieldPath, problems: &mut 
 pub(crate) fn of_labels(metadata: &ObjectMeta, path: &FieldPath, problems: &mut Problems) {
     labels(metadata.labels.as_ref(), &path.child("labels"), problems);
     annotations(metadata.annotations.as_ref(), &path.child("annotations"), problems);
+}
+
+/// Warns about hooks: what has pods runs at once here, even a Job that cleans up before a release is deleted.
+pub(crate) fn of_hooks(metadata: &ObjectMeta, path: &FieldPath, problems: &mut Problems) {
+    for (key, tool, hint) in HOOKS {
+        if metadata.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(*key)) {
+            let reason = format_args!("hooks of {tool} are not run as such: this object runs like any other");
+            problems.ignored(&path.child("annotations").key(key), reason);
+            problems.hint(Some((*hint).to_owned()));
+        }
+    }
 }
 
 /// Map of label keys and values, e.g. `metadata.labels`, `nodeSelector`.
@@ -139,6 +157,17 @@ mod tests {
         check("name: ''", &["metadata.name: is required"]);
         check("name: Web", &[&format!("metadata.name: invalid value \"Web\": {SUBDOMAIN}")]);
         check("name: web, namespace: a.b", &[&format!("metadata.namespace: invalid value \"a.b\": {LABEL}")]);
+    }
+
+    #[test]
+    fn hooks_are_told_of() {
+        check(
+            "name: web, annotations: {helm.sh/hook: test, helm.sh/hook-weight: '1', argocd.argoproj.io/hook: PreSync}",
+            &[
+                "metadata.annotations[helm.sh/hook]: has no effect: hooks of Helm are not run as such: this object runs like any other",
+                "metadata.annotations[argocd.argoproj.io/hook]: has no effect: hooks of Argo CD are not run as such: this object runs like any other",
+            ],
+        );
     }
 
     #[test]

@@ -88,6 +88,15 @@ fn accepted_workload_is_as_written() {
 }
 
 #[test]
+fn hooks_of_other_tools_are_told_of() {
+    let hook = DEPLOYMENT.replace("  name: web\nspec", "  name: web\n  annotations: {helm.sh/hook: pre-delete}\nspec");
+    let told = told(&hook);
+    let expected = "5 warning[ignored-field] metadata.annotations[helm.sh/hook]: has no effect: hooks of Helm are not run as such";
+    assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
+    assert!(matches!(workload(&hook), Workload::Deployment(_)), "it is used");
+}
+
+#[test]
 fn exported_state_is_left_out_with_warnings() {
     let text = DEPLOYMENT
         .replace(
