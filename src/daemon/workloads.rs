@@ -17,7 +17,8 @@ use podstead_workload::host_fit::Host;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The host as workloads select it: the labels of the configuration, and those that a kubelet gives its node.
+/// The host as workloads select it: the labels of the configuration, those that a kubelet gives its node, and the older names of these that every
+/// cluster gives it as well.
 pub fn host(config: &Config, labels: &BTreeMap<String, String>) -> Host {
     let name = config.node_name.to_string();
     let architecture = match std::env::consts::ARCH {
@@ -25,7 +26,13 @@ pub fn host(config: &Config, labels: &BTreeMap<String, String>) -> Host {
         "aarch64" => "arm64",
         other => other,
     };
-    let own = [("kubernetes.io/hostname", name.as_str()), ("kubernetes.io/arch", architecture), ("kubernetes.io/os", "linux")];
+    let own = [
+        ("kubernetes.io/hostname", name.as_str()),
+        ("kubernetes.io/arch", architecture),
+        ("kubernetes.io/os", "linux"),
+        ("beta.kubernetes.io/arch", architecture),
+        ("beta.kubernetes.io/os", "linux"),
+    ];
     let mut all: BTreeMap<String, String> = own.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
     all.extend(labels.clone());
     Host { name, labels: all }

@@ -26,6 +26,9 @@ use super::Type::{Any, Base64, Bool, Int32, Int64, IntOrString, List, Map, Objec
 use super::{Struct, o, r};
 ";
 
+/// Fields that the schema calls required, and that an API server fills in all the same.
+const DEFAULTED: [(&str, &str); 1] = [("PodFailurePolicyOnPodConditionsPattern", "status")];
+
 #[test]
 fn schema_table_is_what_k8s_openapi_says() {
     let made = table();
@@ -66,7 +69,8 @@ fn table() -> String {
         let mut fields: Vec<(&String, &Value)> = properties.iter().collect();
         fields.sort_by_key(|(name, _)| *name);
         let fields = fields.iter().map(|(field, schema)| {
-            let make = if required.contains(&field.as_str()) { 'r' } else { 'o' };
+            let has_default = DEFAULTED.contains(&(name.as_str(), field.as_str()));
+            let make = if required.contains(&field.as_str()) && !has_default { 'r' } else { 'o' };
             format!("{make}({field:?}, {}),", type_of(schema))
         });
         write!(

@@ -121,6 +121,19 @@ fn workload_mistakes_point_at_their_fields() {
     assert_eq!(shown(&no_name), ["d.yaml:3:1: error[required]: metadata.name: is required (every Job needs a name)"]);
 }
 
+/// The schema calls it required, and an API server fills it in.
+#[test]
+fn condition_of_a_failure_policy_needs_no_status() {
+    let policy = "{rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]}";
+    let job = format!(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: a}}\nspec:\n  podFailurePolicy: {policy}\n  template: {{spec: {{restartPolicy: Never, \
+         containers: [{{name: a, image: x}}]}}}}\n"
+    );
+    let decoded = decode("job.yaml", &job);
+    assert_eq!(shown(&decoded), [""; 0]);
+    assert_eq!(names(&decoded), ["a"]);
+}
+
 #[test]
 fn kinds_of_other_groups_are_handled() {
     for (version, kind, refused) in [

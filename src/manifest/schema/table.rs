@@ -1181,7 +1181,7 @@ pub static POD_FAILURE_POLICY_ON_EXIT_CODES_REQUIREMENT: Struct = Struct {
 pub static POD_FAILURE_POLICY_ON_POD_CONDITIONS_PATTERN: Struct = Struct {
     name: "PodFailurePolicyOnPodConditionsPattern",
     fields: &[
-        r("status", Str), r("type", Str),
+        o("status", Str), r("type", Str),
     ],
 };
 

@@ -26,6 +26,8 @@ pub(super) enum Support {
         reason: &'static str,
         /// The alternative, or empty.
         instead: &'static str,
+        /// Values, as JSON, that ask for nothing: no error.
+        silent: &'static [&'static str],
     },
 }
 

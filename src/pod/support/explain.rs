@@ -23,8 +23,8 @@ pub fn field_note(kind: &str, field: &str) -> Option<String> {
         Support::Honoured("") => return None,
         Support::Honoured(note) | Support::Partly { note, .. } => format!("On this host: {note}."),
         Support::Ignored { reason, .. } => format!("Has no effect on this host: {reason}."),
-        Support::Refused { reason, instead: "" } => format!("Refused on this host: {reason}."),
-        Support::Refused { reason, instead } => format!("Refused on this host: {reason}; {instead}."),
+        Support::Refused { reason, instead: "", .. } => format!("Refused on this host: {reason}."),
+        Support::Refused { reason, instead, .. } => format!("Refused on this host: {reason}; {instead}."),
     };
     // For a terminal, and not for a page.
     Some(sentence.replace('`', ""))

@@ -112,7 +112,8 @@ impl Walk<'_> {
                     problems.ignored(path, reason);
                 }
             }
-            Some(Support::Refused { reason, instead }) => {
+            Some(Support::Refused { silent, .. }) if silent.contains(&value.to_string().as_str()) => {}
+            Some(Support::Refused { reason, instead, .. }) => {
                 problems.unsupported(path, reason, Some(*instead).filter(|instead| !instead.is_empty()));
             }
             None => problems.unsupported(path, "this version of podstead does not know the field", None),
@@ -197,6 +198,13 @@ mod tests {
 
     #[test]
     fn empty_values_ask_for_nothing() {
+        // Charts of Bitnami have it in every container.
+        check_container("securityContext: {seLinuxOptions: {}}", "securityContext: {seLinuxOptions: {}}", &[]);
+        check("volumes: [{name: v, iscsi: {}}]", &["error spec.volumes[0].iscsi: not supported"]);
+        check(
+            "securityContext: {seLinuxOptions: {level: a}}",
+            &["error spec.securityContext.seLinuxOptions: SELinux is not supported"],
+        );
         check("imagePullSecrets: [], runtimeClassName: '', ephemeralContainers: [], tolerations: []", &[]);
     }
 

@@ -110,8 +110,8 @@ fn state(support: &Support) -> (&'static str, String) {
         Support::Honoured(note) => ("yes", (*note).to_owned()),
         Support::Partly { note, .. } => ("partly", (*note).to_owned()),
         Support::Ignored { reason, .. } => ("ignored", (*reason).to_owned()),
-        Support::Refused { reason, instead: "" } => ("refused", (*reason).to_owned()),
-        Support::Refused { reason, instead } => ("refused", format!("{reason}; {instead}")),
+        Support::Refused { reason, instead: "", .. } => ("refused", (*reason).to_owned()),
+        Support::Refused { reason, instead, .. } => ("refused", format!("{reason}; {instead}")),
     }
 }
 

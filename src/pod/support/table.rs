@@ -26,7 +26,7 @@ const NOT_WINDOWS: Support = ignored("this host runs Linux");
 const NO_CLUSTER_STORAGE: Support = refused("needs a cluster", "mount it on the host and use a hostPath volume");
 const NO_OLD_STORAGE: Support = refused("Kubernetes has removed this type", "mount it on the host and use a hostPath volume");
 const NO_TCP_HOOK: Support = refused("Kubernetes does not support it either: the hook fails there", "use exec or httpGet");
-const NO_SELINUX: Support = refused("SELinux is not supported", "");
+const NO_SELINUX: Support = Refused { reason: "SELinux is not supported", instead: "", silent: &["{}"] };
 const APPARMOR_TYPE: Support =
     Honoured("`RuntimeDefault`, which is also the default, is the profile `podstead-default` if the host has loaded it");
 const LOCALHOST_APPARMOR: Support = Honoured("the name of a profile that is loaded on the host");
@@ -41,7 +41,7 @@ pub(super) const fn ignored_unless(reason: &'static str, silent: &'static [&'sta
 }
 
 const fn refused(reason: &'static str, instead: &'static str) -> Support {
-    Refused { reason, instead }
+    Refused { reason, instead, silent: &[] }
 }
 
 /// Every field of a Pod.
