@@ -35,7 +35,7 @@ fn main() {
         println!("0 passed, 0 failed");
         return;
     }
-    let parts: [(&str, fn()); 17] = [
+    let parts: [(&str, fn()); 18] = [
         ("rename", latency::rename_to_running),
         ("lifecycle", latency::create_start_delete),
         ("memory", memory::daemon_and_shims),
@@ -47,6 +47,7 @@ fn main() {
         ("network", network::of_pods),
         ("services", services::of_pods),
         ("workloads", workloads::replicas_of_one_deployment),
+        ("objects", workloads::memory_of_objects),
         ("door", door::memory_and_watches),
         ("images-large", images::one_large_layer),
         ("images-layers", images::many_small_layers),

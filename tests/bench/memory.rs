@@ -11,6 +11,13 @@ pub(crate) fn pss_kib(pid: u32) -> u64 {
     line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
+/// The part of it that belongs to no file, in KiB.
+pub(crate) fn anonymous_kib(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:")).unwrap_or("0");
+    line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
 /// Process ids of all shims of a host.
 pub(crate) fn shims(host: &TestHost) -> Vec<u32> {
     let mark = host.path("").display().to_string();
@@ -51,7 +58,7 @@ pub(crate) fn grow(host: &TestHost, count: usize) -> Duration {
 }
 
 /// Time after which what a burst of work left is given back: threads that block end after ten seconds without work.
-const REST: Duration = Duration::from_secs(25);
+pub(crate) const REST: Duration = Duration::from_secs(25);
 
 /// PSS at 0, 1, 10, 100 and 250 pods, when all run and after a rest.
 pub(crate) fn daemon_and_shims() {

@@ -2,14 +2,17 @@
 
 use crate::figures::{Series, row};
 use crate::idle::spent;
-use crate::memory::pss_kib;
-use crate::support::TestHost;
+use crate::memory::{REST, anonymous_kib, pss_kib};
+use crate::support::{TestHost, eventually_within};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 const REPLICAS: usize = 200;
 const RUNS: usize = 2;
+
+/// Objects of each kind whose memory is measured.
+const OBJECTS: usize = 500;
 
 /// A pod's spec whose process makes a file of its own.
 fn spec(out: &Path, version: usize) -> String {
@@ -118,4 +121,49 @@ pub(crate) fn replicas_of_one_deployment() {
     row("the same, the daemon idle for 60 s: CPU time, bytes written", &idle_with_deployment, &idle_with_pods, "-");
     row(&format!("a rolling update of {REPLICAS} replicas (25 %) until all new ones ran"), &rollout.text(), "-", "-");
     row("the same, fewest available pods", &least.to_string(), "-", "-");
+}
+
+/// A workload that has no pods, and the rest of what people write.
+fn without_pods(kind: &str, number: usize) -> String {
+    let api = if kind.ends_with("Job") { "batch/v1" } else { "apps/v1" };
+    let restart = if api == "batch/v1" { "Never" } else { "Always" };
+    let selection = if kind == "DaemonSet" { "nodeSelector: {none: here}, " } else { "" };
+    let template = format!(
+        "template: {{metadata: {{labels: {{app: a{number}}}}}, spec: {{restartPolicy: {restart}, {selection}containers: \
+         [{{name: main, image: 'localhost/busybox:1', command: [sleep, '1000000'], env: [{{name: NUMBER, value: '{number}'}}], ports: \
+         [{{name: http, containerPort: 8080}}], readinessProbe: {{httpGet: {{path: /ready, port: http}}}}, resources: {{requests: \
+         {{cpu: 100m, memory: 64Mi}}, limits: {{memory: 128Mi}}}}}}]}}}}"
+    );
+    let selector = format!("selector: {{matchLabels: {{app: a{number}}}}}");
+    let spec = match kind {
+        "Deployment" => format!("replicas: 0, {selector}, {template}"),
+        "StatefulSet" => format!("replicas: 0, serviceName: a{number}, {selector}, {template}"),
+        "DaemonSet" => format!("{selector}, {template}"),
+        "Job" => format!("suspend: true, {template}"),
+        _ => format!("schedule: '0 0 1 1 *', jobTemplate: {{spec: {{{template}}}}}"),
+    };
+    format!("---\napiVersion: {api}\nkind: {kind}\nmetadata: {{name: a{number}, labels: {{app: a{number}}}}}\nspec: {{{spec}}}\n")
+}
+
+/// Memory of the daemon for each object of a kind, after a rest.
+pub(crate) fn memory_of_objects() {
+    for kind in ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"] {
+        let host = TestHost::start();
+        // What the first object of a kind brings is no memory of the others.
+        host.write_manifest("first.yaml", &without_pods(kind, OBJECTS));
+        let shown = |count: usize| {
+            eventually_within(Duration::from_secs(120), &format!("{count} objects"), || {
+                let names = host.cli_ok(&["get", &kind.to_lowercase(), "-o", "name"]).lines().count();
+                if names == count { Ok(()) } else { Err(format!("{names} are shown")) }
+            });
+            std::thread::sleep(REST);
+            anonymous_kib(host.daemon_pid())
+        };
+        let before = shown(1);
+        for number in 0..OBJECTS {
+            host.write_manifest(&format!("{number}.yaml"), &without_pods(kind, number));
+        }
+        let each = shown(OBJECTS + 1).saturating_sub(before) as f64 / OBJECTS as f64;
+        row(&format!("memory of the daemon for each {kind} without pods ({OBJECTS} of them)"), &format!("{each:.1} KiB"), "-", "-");
+    }
 }

@@ -196,7 +196,7 @@ spec:
 "
         )
     };
-    host.write_manifest("agent.yaml", &daemon_set("kubernetes.io/os: linux"));
+    host.write_manifest("agent.yaml", &daemon_set("kubernetes.io/os: linux, beta.kubernetes.io/os: linux"));
     wait_ready(&host, 1, "x");
     host.write_manifest("agent.yaml", &daemon_set("kubernetes.io/os: plan9"));
     eventually("no pod", || match host.pods().len() {
@@ -365,5 +365,12 @@ fn examples_run() {
             ("cronjob.batch/nightly", "30 2 * * *"),
         ];
         if expected.iter().all(|(name, state)| is_there(&all, name, state)) { Ok(()) } else { Err(all) }
+    });
+    eventually("the agent to read the load of the host", || {
+        let output = host.cli(&["logs", "ds/agent"]);
+        let log = String::from_utf8_lossy(&output.stdout).into_owned();
+        // Three averages, processes, and the last process id.
+        let is_load = log.lines().next().is_some_and(|line| line.split(' ').count() == 5 && line.contains('/'));
+        if is_load { Ok(()) } else { Err(format!("{log}{}", String::from_utf8_lossy(&output.stderr))) }
     });
 }
