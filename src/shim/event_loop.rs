@@ -1,10 +1,13 @@
 //! The shim of one pod: what it holds, and one turn of its loop.
 
-use super::client::{Client, ReadEnd, Role};
-use super::container::{Container, Ending};
+use super::client::{Client, ReadEnd};
+use super::clients::Clients;
+use super::containers::Containers;
 use super::exec_process::ExecProcess;
-use super::helper_job::HelperJob;
-use super::poller::{ClientKey, ContainerKey, ExecKey, JobKey, Poller, Source};
+use super::groups::Groups;
+use super::helper_jobs::Helpers;
+use super::log_compressor::LogCompressor;
+use super::poller::{ClientKey, ContainerKey, ExecKey, Poller, Source};
 use super::recorder::Recorder;
 use super::shared_pid::SharedPidInit;
 use nix::sys::epoll::EpollFlags;
@@ -13,17 +16,13 @@ use podstead_container::cgroup::Cgroups;
 use podstead_container::protocol::{Answer, FrameKind, Refusal, ShimConfig, ShimEvent, ShimHello, StepTime, StepTimes, ToClient};
 use podstead_pod::ContainerId;
 use podstead_sys::layout::Paths;
-use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::collections::BTreeMap;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Bytes read at once from a pipe or a connection; half of what a pipe holds, so that one busy container leaves turns to the others.
 const SCRATCH: usize = 32 * 1024;
-
-/// Exits of processes that no helper has named yet; more than this many cannot be meant for one.
-pub(super) const EARLY_EXITS: usize = 64;
 
 /// Pause before a temporary failure (a busy cgroup) is retried.
 pub(super) const RETRY: Duration = Duration::from_millis(200);
@@ -36,7 +35,7 @@ pub(super) enum LoopError {
     Watch(&'static str, #[source] nix::Error),
 }
 
-/// All state of a shim. Its methods are in the files that they are about: requests, starting, reaper, output.
+/// A shim: what it owns, and what happens between them. Its methods are in the files that they are about: requests, starting, reaper, output.
 ///
 /// One type because one loop owns all of it, without locks: an exit touches containers, clients, records and helpers in one turn.
 #[derive(Debug)]
@@ -46,21 +45,12 @@ pub(super) struct PodShim {
     pub(super) poller: Poller,
     listener: UnixListener,
     signals: SignalFd,
-    /// Found when first needed.
-    pub(super) cgroups: Option<Cgroups>,
-    pub(super) clients: BTreeMap<ClientKey, Client>,
-    /// In the order of their making.
-    pub(super) containers: BTreeMap<ContainerKey, Container>,
+    pub(super) groups: Groups,
+    pub(super) clients: Clients,
+    pub(super) containers: Containers,
     pub(super) execs: BTreeMap<ExecKey, ExecProcess>,
-    pub(super) jobs: BTreeMap<JobKey, HelperJob>,
-    /// Exits seen while helpers were at work, which may yet name them.
-    pub(super) early_exits: Vec<(u32, Ending)>,
-    /// The process that compresses rotated logs. One at a time: a container that writes without end must not fill the host with them.
-    pub(super) compressor: Option<u32>,
-    /// Rotated logs that it has not been given yet.
-    pub(super) uncompressed: BTreeSet<PathBuf>,
-    /// Groups of dead containers that were still busy.
-    pub(super) cgroups_to_remove: Vec<PathBuf>,
+    pub(super) helpers: Helpers,
+    pub(super) compressor: LogCompressor,
     pub(super) recorder: Recorder,
     /// First process of the pod's own PID namespace, with `shareProcessNamespace`.
     pub(super) shared_pid: Option<SharedPidInit>,
@@ -93,15 +83,12 @@ impl PodShim {
             poller,
             listener,
             signals,
-            cgroups: None,
-            clients: BTreeMap::new(),
-            containers: BTreeMap::new(),
+            groups: Groups::default(),
+            clients: Clients::default(),
+            containers: Containers::default(),
             execs: BTreeMap::new(),
-            jobs: BTreeMap::new(),
-            early_exits: Vec::new(),
-            compressor: None,
-            uncompressed: BTreeSet::new(),
-            cgroups_to_remove: Vec::new(),
+            helpers: Helpers::default(),
+            compressor: LogCompressor::default(),
             shared_pid,
             shutdown: None,
             host_shutdown: None,
@@ -148,34 +135,30 @@ impl PodShim {
 
     /// Handles timers: helpers that took too long, and retries.
     fn tend(&mut self, now: Instant) {
-        let late: Vec<JobKey> = self.jobs.iter().filter(|(_, job)| job.deadline <= now).map(|(key, _)| *key).collect();
-        for key in late {
+        for key in self.helpers.late(now) {
             self.abandon_helper(key);
         }
         self.go_on_with_host_shutdown(now);
-        self.retry_cgroup_removals();
+        self.groups.retry(&self.config);
         self.retry_records(now);
     }
 
     fn until_next_deadline(&self) -> Option<Duration> {
         let now = Instant::now();
-        let helper = self.jobs.values().map(|job| job.deadline.saturating_duration_since(now)).min();
-        let unfinished = !self.cgroups_to_remove.is_empty();
-        let record = self.containers.values().filter_map(|container| container.record_due).min();
-        let record = record.map(|due| due.saturating_duration_since(now));
-        let shutdown = self.next_of_host_shutdown().map(|deadline| deadline.saturating_duration_since(now));
-        [helper, shutdown, record, unfinished.then_some(RETRY)].into_iter().flatten().min()
+        let deadlines = [self.helpers.next_deadline(), self.next_of_host_shutdown(), self.containers.next_record()];
+        let deadline = deadlines.into_iter().flatten().min().map(|deadline| deadline.saturating_duration_since(now));
+        deadline.into_iter().chain(self.groups.are_busy().then_some(RETRY)).min()
     }
 
     fn is_finished(&self) -> bool {
         let is_ending = self.shutdown.is_some() || self.host_shutdown.is_some();
-        is_ending && self.jobs.is_empty() && self.recorder.is_idle() && self.containers.values().all(Container::is_gone)
+        is_ending && self.helpers.are_idle() && self.recorder.is_idle() && self.containers.living().next().is_none()
     }
 
     fn answer_shutdown(&mut self) {
         if let Some((key, id)) = self.shutdown.take() {
             self.respond(key, id, Ok(Answer::Done));
-            if let Some(client) = self.clients.get_mut(&key) {
+            if let Some(client) = self.clients.get_mut(key) {
                 client.flush_before_end();
             }
         }
@@ -200,8 +183,7 @@ impl PodShim {
 
     /// Sends to a client; one that cannot be sent to is dropped.
     pub(super) fn send(&mut self, key: ClientKey, message: &ToClient) {
-        let gone = self.clients.get_mut(&key).is_some_and(|client| client.send(message, &self.poller) == ReadEnd::Closed);
-        if gone {
+        if self.clients.send(key, message, &self.poller) == ReadEnd::Closed {
             self.drop_client(key);
         }
     }
@@ -213,31 +195,25 @@ impl PodShim {
     /// Tells all subscribers.
     pub(super) fn announce(&mut self, event: ShimEvent) {
         let message = ToClient::Event(Box::new(event));
-        for key in self.subscribers() {
+        for key in self.clients.subscribers() {
             self.send(key, &message);
         }
     }
 
     /// Tells all subscribers how long steps of a start took.
     pub(super) fn tell_times(&mut self, key: ContainerKey, steps: Vec<StepTime>) {
-        let Some(container) = self.containers.get(&key) else { return };
+        let Some(container) = self.containers.get(key) else { return };
         let times = StepTimes { container: container.status.name.clone(), steps };
         let Ok(payload) = serde_json::to_vec(&times) else { return };
-        for key in self.subscribers() {
-            let client = self.clients.get_mut(&key);
-            if client.is_some_and(|client| client.send_frame(FrameKind::Times, &payload, &self.poller) == ReadEnd::Closed) {
+        for key in self.clients.subscribers() {
+            if self.clients.send_frame(key, FrameKind::Times, &payload, &self.poller) == ReadEnd::Closed {
                 self.drop_client(key);
             }
         }
     }
 
-    fn subscribers(&self) -> Vec<ClientKey> {
-        let subscribed = |client: &Client| matches!(client.role, Role::Requests { subscribed: true });
-        self.clients.iter().filter(|(_, client)| subscribed(client)).map(|(key, _)| *key).collect()
-    }
-
     pub(super) fn container_by_id(&self, id: &ContainerId) -> Option<ContainerKey> {
-        self.containers.values().find(|container| container.id() == id).map(|container| container.key)
+        self.containers.by_id(id).map(|container| container.key)
     }
 
     pub(super) fn new_key(&mut self) -> u64 {
@@ -249,28 +225,4 @@ impl PodShim {
     pub(super) fn container_cgroup(&self, id: &ContainerId) -> PathBuf {
         Cgroups::container(&self.config.cgroup, id)
     }
-
-    /// The host's cgroups; found at first need.
-    pub(super) fn cgroups(&mut self) -> Option<&Cgroups> {
-        if self.cgroups.is_none() {
-            match self.config.cgroups() {
-                Ok(found) => self.cgroups = Some(found),
-                Err(error) => complain("detect cgroups", &error),
-            }
-        }
-        self.cgroups.as_ref()
-    }
-}
-
-/// Writes a problem to standard error, which is a file in the pod's run directory.
-pub(super) fn complain(what: &str, error: &dyn std::error::Error) {
-    use std::io::Write;
-    let mut text = format!("{} {what}: {error}", jiff::Timestamp::now());
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    let _full_disk: io::Result<()> = writeln!(io::stderr(), "{text}");
 }

@@ -1,5 +1,7 @@
 //! Errors in words.
 
+use std::io::{self, Write};
+
 /// An error with its causes, in one line.
 pub(super) fn explain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -10,4 +12,10 @@ pub(super) fn explain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// Writes a problem to standard error, which is a file in the pod's run directory.
+pub(super) fn complain(what: &str, error: &dyn std::error::Error) {
+    let text = format!("{} {what}: {}", jiff::Timestamp::now(), explain(error));
+    let _full_disk: io::Result<()> = writeln!(io::stderr(), "{text}");
 }

@@ -5,10 +5,11 @@
 //! over, a sidecar when moreover all main containers and the sidecars after it are gone. Hook, turn and signal share the grace period; there
 //! are two seconds at least between signal and SIGKILL. Of hooks, all are done but `httpGet` over HTTPS.
 
-use super::container::{Container, Stopping};
-use super::event_loop::{PodShim, RETRY, complain};
+use super::container::Stopping;
+use super::event_loop::{PodShim, RETRY};
+use super::explain::complain;
 use super::poller::{ClientKey, ContainerKey};
-use podstead_container::{ContainerKind, ExecSpec, ShutdownHook};
+use podstead_container::{ExecSpec, ShutdownHook};
 use podstead_pod::ContainerId;
 use podstead_sys::self_exec::OWN_BINARY;
 use std::path::Path;
@@ -24,19 +25,15 @@ impl PodShim {
         if self.host_shutdown.is_some() {
             return;
         }
-        let longest = self.living().map(|container| container.grace).max().unwrap_or_default();
+        let longest = self.containers.living().map(|container| container.grace).max().unwrap_or_default();
         self.host_shutdown = Some(now + longest);
-        let all: Vec<ContainerKey> = self.living().map(|container| container.key).collect();
+        let all: Vec<ContainerKey> = self.containers.living().map(|container| container.key).collect();
         all.into_iter().for_each(|key| self.begin_hook(key, now));
         self.go_on_with_host_shutdown(now);
     }
 
-    fn living(&self) -> impl Iterator<Item = &Container> {
-        self.containers.values().filter(|container| !container.is_gone())
-    }
-
     fn begin_hook(&mut self, key: ContainerKey, now: Instant) {
-        let Some(container) = self.containers.get(&key) else { return };
+        let Some(container) = self.containers.get(key) else { return };
         let (id, hook) = (container.id().clone(), container.shutdown.hook.clone());
         let asks = container.shutdown.request.is_some();
         let stopping = match hook {
@@ -60,7 +57,7 @@ impl PodShim {
                 }
             }
         };
-        if let Some(container) = self.containers.get_mut(&key) {
+        if let Some(container) = self.containers.get_mut(key) {
             container.stopping = stopping;
         }
     }
@@ -81,7 +78,7 @@ impl PodShim {
 
     /// A child has ended: whether it was one that asked. How it ended is of no matter: a failed hook delays nothing.
     pub(super) fn asker_ended(&mut self, pid: u32) -> bool {
-        let asking = self.containers.values_mut().find(|container| container.stopping == Stopping::Asking(pid));
+        let asking = self.containers.all_mut().find(|container| container.stopping == Stopping::Asking(pid));
         asking.map(|container| container.stopping = Stopping::Waiting).is_some()
     }
 
@@ -89,7 +86,7 @@ impl PodShim {
     pub(super) fn go_on_with_host_shutdown(&mut self, now: Instant) {
         let Some(deadline) = self.host_shutdown else { return };
         let execs = &self.execs;
-        for container in self.containers.values_mut() {
+        for container in self.containers.all_mut() {
             let is_over = match container.stopping {
                 Stopping::Sleeping(until) => until <= now,
                 Stopping::InHook(exec) => !execs.contains_key(&exec),
@@ -101,12 +98,14 @@ impl PodShim {
         }
         let is_late = deadline <= now;
         let turn: Vec<ContainerKey> = match is_late {
-            true => self.living().filter(|container| container.stopping != Stopping::Signalled).map(|it| it.key).collect(),
-            false => self.whose_turn_it_is(),
+            true => {
+                self.containers.living().filter(|container| container.stopping != Stopping::Signalled).map(|it| it.key).collect()
+            }
+            false => self.containers.with_turn_to_stop(),
         };
         let has_turn = !turn.is_empty();
         for key in turn {
-            let Some(container) = self.containers.get_mut(&key) else { continue };
+            let Some(container) = self.containers.get_mut(key) else { continue };
             container.stopping = Stopping::Signalled;
             if let Some(handle) = container.process.handle() {
                 // One that has just ended is reaped in this turn.
@@ -121,34 +120,20 @@ impl PodShim {
         }
     }
 
-    /// Containers with a finished hook that need not wait for others.
-    fn whose_turn_it_is(&self) -> Vec<ContainerKey> {
-        let is_sidecar = |container: &&Container| container.status.kind == ContainerKind::Sidecar;
-        let waiting = |container: &&Container| container.stopping == Stopping::Waiting;
-        if self.living().any(|container| !is_sidecar(&container)) {
-            return self.living().filter(|it| !is_sidecar(it)).filter(waiting).map(|it| it.key).collect();
-        }
-        let last = self.living().max_by_key(|container| container.shutdown.position);
-        last.filter(waiting).map(|container| container.key).into_iter().collect()
-    }
-
     /// The next deadline, if the host shuts down.
     pub(super) fn next_of_host_shutdown(&self) -> Option<Instant> {
         let deadline = self.host_shutdown?;
-        let sleeping = self.living().filter_map(|container| match container.stopping {
-            Stopping::Sleeping(until) => Some(until),
-            Stopping::NotYet | Stopping::InHook(_) | Stopping::Asking(_) | Stopping::Waiting | Stopping::Signalled => None,
-        });
-        sleeping.chain([deadline]).min()
+        self.containers.next_wake().into_iter().chain([deadline]).min()
     }
 
     /// Kills everything in the pod.
     pub(super) fn kill_all(&mut self) {
-        let all: Vec<ContainerKey> = self.containers.keys().copied().collect();
+        let all: Vec<ContainerKey> = self.containers.all().map(|container| container.key).collect();
         for key in all {
             self.kill(key);
         }
-        self.kill_exec_helpers();
+        // Nothing is to be run in them any more.
+        self.helpers.kill_execs();
         if let Some(init) = &self.shared_pid {
             init.kill();
         }

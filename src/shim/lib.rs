@@ -19,16 +19,21 @@
 
 mod asker;
 mod client;
+mod clients;
 mod container;
+mod containers;
 mod event_loop;
 mod exec_process;
 mod explain;
+mod groups;
 mod helper;
 mod helper_job;
+mod helper_jobs;
 mod host_shutdown;
 mod init;
 mod launch;
 mod log;
+mod log_compressor;
 mod output;
 mod poller;
 mod reaper;

@@ -1,17 +1,14 @@
 //! From pipes and terminals to logs and sessions, and back to stdin.
 
 use super::client::ReadEnd;
-use super::event_loop::{PodShim, complain};
+use super::event_loop::PodShim;
 use super::log::StreamName;
 use super::poller::{ClientKey, ContainerKey, ExecKey, StreamOwner};
 use super::streams::Reading;
 use jiff::Timestamp;
 use podstead_container::protocol::frame::FrameKind;
 use podstead_container::protocol::{ShimStep, StepTime};
-use podstead_sys::self_exec::OWN_BINARY;
 use podstead_sys::tick::Tick;
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// The most that is read of a stream after its process has ended: what a pipe holds, many times over. More means that another process
 /// still writes to it.
@@ -43,7 +40,7 @@ impl PodShim {
     }
 
     fn read_container(&mut self, key: ContainerKey, stream: StreamName) -> Reading {
-        let Some(container) = self.containers.get_mut(&key) else { return Reading::Nothing };
+        let Some(container) = self.containers.get_mut(key) else { return Reading::Nothing };
         let reading = container.streams.read(stream, &mut self.scratch, &mut self.poller);
         match reading {
             Reading::Bytes(count) => {
@@ -52,12 +49,9 @@ impl PodShim {
                     container.first_output = Some(Tick::now());
                 }
                 container.log_output(stream, &self.scratch[..count], Timestamp::now(), &mut self.batch);
-                self.uncompressed.extend(container.log.take_uncompressed());
-                let attached = container.attached.clone();
-                self.compress_logs();
-                if !attached.is_empty() {
-                    self.show(&attached, stream, count);
-                }
+                self.compressor.add(container.log.take_uncompressed());
+                let gone = self.clients.show(&container.attached, frame_kind(stream), &self.scratch[..count], &self.poller);
+                gone.into_iter().for_each(|client| self.drop_client(client));
                 if is_first {
                     self.tell_first_output(key);
                 }
@@ -70,52 +64,10 @@ impl PodShim {
 
     /// Tells when the first output came, as soon as it is known when the program was executed.
     pub(super) fn tell_first_output(&mut self, key: ContainerKey) {
-        let Some(container) = self.containers.get(&key) else { return };
+        let Some(container) = self.containers.get(key) else { return };
         if let (Some(executed), Some(first)) = (container.executed, container.first_output) {
             // It may have been read before the helper told of the execution.
             self.tell_times(key, vec![StepTime::new(ShimStep::FirstOutput, executed.min(first), first)]);
-        }
-    }
-
-    /// Has rotated log files compressed, unless that is going on already.
-    pub(super) fn compress_logs(&mut self) {
-        if self.uncompressed.is_empty() || self.compressor.is_some() {
-            return;
-        }
-        let mut command = Command::new(OWN_BINARY);
-        command.arg("compress").args(std::mem::take(&mut self.uncompressed)).env_clear().current_dir(Path::new("/"));
-        match command.stdin(Stdio::null()).stdout(Stdio::null()).spawn() {
-            // Reaped like every other child.
-            Ok(child) => self.compressor = Some(child.id()),
-            Err(error) => complain("compress rotated logs", &error),
-        }
-    }
-
-    /// Shows what was just read to attached clients. One that does not keep up misses output and is told how much: the log has it all,
-    /// and the container must not wait.
-    fn show(&mut self, attached: &[ClientKey], stream: StreamName, count: usize) {
-        let kind = frame_kind(stream);
-        let mut gone = Vec::new();
-        for key in attached {
-            let Some(client) = self.clients.get_mut(key) else { continue };
-            if client.is_congested() {
-                client.missed += count as u64;
-                continue;
-            }
-            let mut end = ReadEnd::Open;
-            if client.missed > 0 {
-                let notice = format!(
-                    "\r\n[podstead: {} bytes skipped: the client reads too slowly]\r\n",
-                    std::mem::take(&mut client.missed)
-                );
-                end = client.send_frame(FrameKind::Stderr, notice.as_bytes(), &self.poller);
-            }
-            if end == ReadEnd::Closed || client.send_frame(kind, &self.scratch[..count], &self.poller) == ReadEnd::Closed {
-                gone.push(*key);
-            }
-        }
-        for key in gone {
-            self.drop_client(key);
         }
     }
 
@@ -123,7 +75,7 @@ impl PodShim {
         let Some(exec) = self.execs.get_mut(&key) else { return Reading::Nothing };
         let reading = exec.streams.read(stream, &mut self.scratch, &mut self.poller);
         if let (Reading::Bytes(count), Some(client_key)) = (&reading, exec.client)
-            && let Some(client) = self.clients.get_mut(&client_key)
+            && let Some(client) = self.clients.get_mut(client_key)
         {
             if client.send_frame(frame_kind(stream), &self.scratch[..*count], &self.poller) == ReadEnd::Closed {
                 self.drop_client(client_key);
@@ -136,7 +88,7 @@ impl PodShim {
 
     /// A client has read what was waiting for it: its exec may write again.
     pub(super) fn resume_output_for(&mut self, key: ClientKey) {
-        if self.clients.get(&key).is_some_and(|client| !client.is_congested()) {
+        if self.clients.get(key).is_some_and(|client| !client.is_congested()) {
             for exec in self.execs.values_mut().filter(|exec| exec.client == Some(key)) {
                 exec.streams.pause(false, &self.poller);
             }
@@ -146,7 +98,7 @@ impl PodShim {
     /// A process has room in its stdin, or has closed it.
     pub(super) fn feed_input(&mut self, owner: StreamOwner, broken: bool) {
         let streams = match owner {
-            StreamOwner::Container(key) => self.containers.get_mut(&key).map(|container| &mut container.streams),
+            StreamOwner::Container(key) => self.containers.get_mut(key).map(|container| &mut container.streams),
             StreamOwner::Exec(key) => self.execs.get_mut(&key).map(|exec| &mut exec.streams),
         };
         if streams.is_some_and(|streams| streams.feed_stdin(broken, &mut self.poller)) {
@@ -157,11 +109,11 @@ impl PodShim {
     /// Nothing waits for a stdin any more: reads again from the clients that send to it.
     pub(super) fn resume_senders(&mut self, owner: StreamOwner) {
         let senders = match owner {
-            StreamOwner::Container(key) => self.containers.get(&key).map(|container| container.attached.as_slice()),
+            StreamOwner::Container(key) => self.containers.get(key).map(|container| container.attached.as_slice()),
             StreamOwner::Exec(key) => self.execs.get(&key).map(|exec| exec.client.as_slice()),
         };
         for key in senders.unwrap_or_default() {
-            if let Some(client) = self.clients.get_mut(key) {
+            if let Some(client) = self.clients.get_mut(*key) {
                 client.listen(true, &self.poller);
             }
         }

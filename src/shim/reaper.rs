@@ -1,20 +1,20 @@
 //! Ends of processes: who it was, how it ended, what is recorded and told.
 
 use super::container::{Ending, Process};
-use super::event_loop::{EARLY_EXITS, PodShim, complain};
+use super::event_loop::PodShim;
 use super::log::last_lines;
 use super::poller::{ContainerKey, ExecKey, StreamOwner};
 use super::recorder::{Reply, Then};
 use jiff::Timestamp;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use podstead_container::ContainerState;
-use podstead_container::cgroup::CgroupError;
+use podstead_container::cgroup::Cgroups;
 use podstead_container::protocol::frame::FrameKind;
 use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Instant;
 
 /// The most that a termination message may be (kubelet rule D19): the end of the file counts.
 const MAX_MESSAGE: u64 = 4096;
@@ -43,20 +43,13 @@ impl PodShim {
     }
 
     fn ended(&mut self, pid: u32, ending: Ending) {
-        if let Some((key, job)) = self.jobs.iter_mut().find(|(_, job)| job.pid == pid) {
-            let key = *key;
-            job.has_exited = true;
-            self.listen_to_helper(key);
+        if let Some(key) = self.helpers.note_end(pid) {
+            return self.listen_to_helper(key);
+        }
+        if self.compressor.note_end(pid) {
             return;
         }
-        if self.compressor == Some(pid) {
-            self.compressor = None;
-            self.compress_logs();
-            return;
-        }
-        let container =
-            self.containers.values().find(|container| container.process.pid() == Some(pid)).map(|container| container.key);
-        if let Some(key) = container {
+        if let Some(key) = self.containers.by_pid(pid).map(|container| container.key) {
             return self.container_process_ended(key, ending);
         }
         if let Some((key, exec)) = self.execs.iter_mut().find(|(_, exec)| exec.process.pid() == Some(pid)) {
@@ -79,16 +72,11 @@ impl PodShim {
             self.host_shutdown.get_or_insert_with(Instant::now);
             return;
         }
-        if !self.jobs.is_empty() {
-            if self.early_exits.len() >= EARLY_EXITS {
-                self.early_exits.remove(0);
-            }
-            self.early_exits.push((pid, ending));
-        }
+        self.helpers.keep_exit(pid, ending);
     }
 
     fn container_process_ended(&mut self, key: ContainerKey, ending: Ending) {
-        let Some(container) = self.containers.get_mut(&key) else { return };
+        let Some(container) = self.containers.get_mut(key) else { return };
         match container.process {
             Process::Running(_) => self.container_ended(key, ending, None),
             Process::Created(_) | Process::Awaited | Process::EndedEarly(_) | Process::Gone => {
@@ -101,7 +89,7 @@ impl PodShim {
     /// waiting.
     pub(super) fn container_ended(&mut self, key: ContainerKey, ending: Ending, reply: Option<Reply>) {
         let finished_at = Timestamp::now();
-        let Some(container) = self.containers.get_mut(&key) else { return };
+        let Some(container) = self.containers.get_mut(key) else { return };
         container.told.get_or_insert_with(|| container.status.clone());
         container.process = Process::Gone;
         container.streams.drop_stdin(&mut self.poller);
@@ -109,25 +97,18 @@ impl PodShim {
             ContainerState::Running { started_at, .. } => Some(started_at),
             ContainerState::Created | ContainerState::Exited { .. } | ContainerState::Unknown { .. } => None,
         };
-        let cgroup = Self::container_cgroup(self, &self.containers[&key].status.id.clone());
+        let cgroup = Cgroups::container(&self.config.cgroup, container.id());
         // Without a PID namespace of its own, its children outlive it.
-        self.kill_cgroup(&cgroup);
+        self.groups.kill(&self.config, &cgroup);
         // All that it wrote is in the log when its end is told.
         self.drain_output(StreamOwner::Container(key));
         // A process that is just being killed may hold the other end for a moment longer: text without a newline does not wait for that.
-        if let Some(container) = self.containers.get_mut(&key) {
+        if let Some(container) = self.containers.get_mut(key) {
             container.log_rest(finished_at);
         }
-        let oom_killed = match self.cgroups().map(|cgroups| cgroups.oom_kills(&cgroup)) {
-            Some(Ok(count)) => count > 0,
-            Some(Err(error)) => {
-                complain("count OOM kills", &error);
-                false
-            }
-            None => false,
-        };
+        let oom_killed = self.groups.had_oom_kill(&self.config, &cgroup);
         let message = self.termination_message(key, ending);
-        let Some(container) = self.containers.get_mut(&key) else { return };
+        let Some(container) = self.containers.get_mut(key) else { return };
         container.status.state = ContainerState::Exited {
             started_at,
             finished_at,
@@ -138,7 +119,7 @@ impl PodShim {
             message,
         };
         let attached = std::mem::take(&mut container.attached);
-        self.remove_cgroup(cgroup);
+        self.groups.remove(&self.config, cgroup);
         self.record(key, Then::Tell { reply, attached, ending: Some(ending) });
     }
 
@@ -154,7 +135,7 @@ impl PodShim {
     }
 
     pub(super) fn end_session(&mut self, key: super::poller::ClientKey, ending: Ending) {
-        let Some(client) = self.clients.get_mut(&key) else { return };
+        let Some(client) = self.clients.get_mut(key) else { return };
         client.closing = true;
         if client.send_frame(FrameKind::Exit, &ending.exit_code.to_be_bytes(), &self.poller) == super::client::ReadEnd::Closed {
             self.drop_client(key);
@@ -162,7 +143,7 @@ impl PodShim {
     }
 
     fn termination_message(&self, key: ContainerKey, ending: Ending) -> Option<String> {
-        let container = self.containers.get(&key)?;
+        let container = self.containers.get(key)?;
         let written = container.termination_log.as_deref().and_then(|path| match read_end(path, MAX_MESSAGE) {
             Ok(text) => Some(text).filter(|text| !text.is_empty()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -172,28 +153,6 @@ impl PodShim {
             let wanted = container.fallback_to_logs && ending.exit_code != 0;
             wanted.then(|| last_lines(&container.status.log_path).ok()).flatten().filter(|text| !text.is_empty())
         })
-    }
-
-    /// Kills everything in a group. Their ends are noticed one by one, so nothing is waited for.
-    pub(super) fn kill_cgroup(&mut self, path: &Path) {
-        match self.cgroups().map(|cgroups| cgroups.kill(path, Duration::ZERO)) {
-            None | Some(Ok(()) | Err(CgroupError::NotEmpty { .. })) => {}
-            Some(Err(error)) => complain("kill cgroup", &error),
-        }
-    }
-
-    /// Removes a group, or notes that it is to be removed when its last process has left the kernel.
-    pub(super) fn remove_cgroup(&mut self, path: PathBuf) {
-        let removed = self.cgroups().is_none_or(|cgroups| cgroups.remove(&path, Duration::ZERO).is_ok());
-        if !removed {
-            self.cgroups_to_remove.push(path);
-        }
-    }
-
-    pub(super) fn retry_cgroup_removals(&mut self) {
-        for path in std::mem::take(&mut self.cgroups_to_remove) {
-            self.remove_cgroup(path);
-        }
     }
 }
 

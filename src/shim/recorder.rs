@@ -5,7 +5,8 @@
 //! restarted after every exit wait for no disk: after a power cut its pod starts anew, whatever they said.
 
 use super::container::Ending;
-use super::event_loop::{PodShim, complain};
+use super::event_loop::PodShim;
+use super::explain::complain;
 use super::helper_job::Stage;
 use super::poller::{ClientKey, ContainerKey, JobKey};
 use super::starting::START_ERROR;
@@ -132,7 +133,7 @@ impl Recorder {
 impl PodShim {
     /// Removes the record of a container that was never created, after the earlier writes, and then forgets it.
     pub(super) fn record(&mut self, key: ContainerKey, then: Then) {
-        let Some(container) = self.containers.get_mut(&key) else { return };
+        let Some(container) = self.containers.get_mut(key) else { return };
         container.record_due = None;
         let path = self.paths.container_record(&self.config.spec.uid, container.id());
         let (record, durability) = (Some(ContainerRecord::new(container.status.clone())), container.durability);
@@ -142,7 +143,7 @@ impl PodShim {
 
     /// Has the record of a container that was never made taken away, behind the writes that were asked for before, and then forgets it.
     pub(super) fn unrecord(&mut self, key: ContainerKey, reply: Reply) {
-        let Some(container) = self.containers.get_mut(&key) else { return };
+        let Some(container) = self.containers.get_mut(key) else { return };
         container.record_due = None;
         let path = self.paths.container_record(&self.config.spec.uid, container.id());
         let then = Then::Forget { reply };
@@ -152,7 +153,7 @@ impl PodShim {
 
     /// Writes a record that has to outlive the shim only: that waits for no disk. None of this container may be under way.
     pub(super) fn record_at_once(&mut self, key: ContainerKey) {
-        let Some(container) = self.containers.get(&key) else { return };
+        let Some(container) = self.containers.get(key) else { return };
         let path = self.paths.container_record(&self.config.spec.uid, container.id());
         let result = write(&ContainerRecord::new(container.status.clone()), &path, Durability::ProcessDeath);
         if let Err(error) = &result {
@@ -204,20 +205,18 @@ impl PodShim {
     }
 
     fn try_again_if(&mut self, key: ContainerKey, is_wanted: bool) {
-        if let Some(container) = self.containers.get_mut(&key).filter(|_| is_wanted) {
+        if let Some(container) = self.containers.get_mut(key).filter(|_| is_wanted) {
             container.record_due = Some(Instant::now() + RETRY);
         }
     }
 
     /// Tries again to write records that a full disk refused.
     pub(super) fn retry_records(&mut self, now: Instant) {
-        let is_due = |container: &&super::container::Container| container.record_due.is_some_and(|due| due <= now);
-        let due: Vec<ContainerKey> = self.containers.values().filter(is_due).map(|container| container.key).collect();
-        due.into_iter().for_each(|key| self.record(key, Then::Nothing));
+        self.containers.due_records(now).into_iter().for_each(|key| self.record(key, Then::Nothing));
     }
 
     fn tell_end(&mut self, key: ContainerKey, reply: Option<Reply>, attached: Vec<ClientKey>, ending: Option<Ending>) {
-        let Some(container) = self.containers.get_mut(&key) else { return };
+        let Some(container) = self.containers.get_mut(key) else { return };
         container.told = None;
         let (status, kills) = (container.status.clone(), std::mem::take(&mut container.kills));
         self.announce(ShimEvent { kind: ShimEventKind::Died, container: status.clone() });
@@ -231,7 +230,7 @@ impl PodShim {
     }
 
     fn forget(&mut self, key: ContainerKey, Reply { client, id, refusal }: Reply) {
-        let Some(container) = self.containers.remove(&key) else { return };
+        let Some(container) = self.containers.remove(key) else { return };
         let ending = Ending { exit_code: START_ERROR, signal: None };
         container.attached.into_iter().for_each(|client| self.end_session(client, ending));
         self.respond(client, id, refusal.map_or(Ok(Answer::Done), Err));

@@ -2,7 +2,8 @@
 
 use super::client::{ReadEnd, Role};
 use super::container::StdinPolicy;
-use super::event_loop::{PodShim, complain};
+use super::event_loop::PodShim;
+use super::explain::complain;
 use super::poller::{ClientKey, ContainerKey, StreamOwner};
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
@@ -14,7 +15,7 @@ use podstead_sys::remove_tree::remove_tree;
 impl PodShim {
     /// A connection has bytes, room, or ended.
     pub(super) fn serve_client(&mut self, key: ClientKey, flags: EpollFlags) {
-        let Some(client) = self.clients.get_mut(&key) else { return };
+        let Some(client) = self.clients.get_mut(key) else { return };
         let mut end = ReadEnd::Open;
         if flags.contains(EpollFlags::EPOLLOUT) {
             end = client.flush(&self.poller);
@@ -32,7 +33,7 @@ impl PodShim {
     /// Serves all whole frames. False when the connection cannot be understood any more.
     fn serve_frames(&mut self, key: ClientKey) -> bool {
         loop {
-            let Some(client) = self.clients.get_mut(&key) else { return true };
+            let Some(client) = self.clients.get_mut(key) else { return true };
             let (kind, payload) = match client.decoder.next_frame() {
                 Ok(Some((kind, payload))) => (kind, payload.to_vec()),
                 Ok(None) => return true,
@@ -87,7 +88,7 @@ impl PodShim {
             },
             Operation::Resize { container, columns, rows } => {
                 let result = self.known(&container).map(|key| {
-                    if let Some(container) = self.containers.get(&key).filter(|container| container.has_terminal) {
+                    if let Some(container) = self.containers.get(key).filter(|container| container.has_terminal) {
                         container.streams.resize(columns, rows);
                     }
                     Answer::Done
@@ -99,7 +100,7 @@ impl PodShim {
                 self.respond(client, id, Ok(Answer::Status(status)));
             }
             Operation::Subscribe => {
-                if let Some(client) = self.clients.get_mut(&client) {
+                if let Some(client) = self.clients.get_mut(client) {
                     client.role = Role::Requests { subscribed: true };
                 }
                 let status = self.status();
@@ -117,7 +118,7 @@ impl PodShim {
     }
 
     fn status(&self) -> ShimStatus {
-        ShimStatus { containers: self.containers.values().map(|container| container.shown().clone()).collect() }
+        ShimStatus { containers: self.containers.all().map(|container| container.shown().clone()).collect() }
     }
 
     fn known(&self, id: &ContainerId) -> Result<ContainerKey, Refusal> {
@@ -126,7 +127,7 @@ impl PodShim {
 
     fn signal(&mut self, id: &ContainerId, signal: i32) -> Result<Answer, Refusal> {
         let key = self.known(id)?;
-        let handle = self.containers.get(&key).and_then(|container| container.process.handle());
+        let handle = self.containers.get(key).and_then(|container| container.process.handle());
         match handle.map(|handle| handle.signal(signal)) {
             None | Some(Ok(()) | Err(Errno::ESRCH)) => Ok(Answer::Done),
             Some(Err(error)) => Err(Refusal::Failed(format!("send signal {signal} to container {id}: {error}"))),
@@ -135,12 +136,12 @@ impl PodShim {
 
     /// Kills everything in a container, or the helper that is making it. That it is dead is told by its exit.
     pub(super) fn kill(&mut self, key: ContainerKey) {
-        let Some(container) = self.containers.get(&key).filter(|container| !container.is_gone()) else { return };
-        let cgroup = self.container_cgroup(&container.status.id);
-        self.kill_cgroup(&cgroup);
+        let Some(container) = self.containers.get(key).filter(|container| !container.is_gone()) else { return };
+        let cgroup = self.container_cgroup(container.id());
+        self.groups.kill(&self.config, &cgroup);
         if let Some(Err(error)) = self
             .containers
-            .get(&key)
+            .get(key)
             .and_then(|container| container.process.handle())
             .map(|handle| handle.signal(libc::SIGKILL))
             .filter(|result| *result != Err(Errno::ESRCH))
@@ -152,7 +153,7 @@ impl PodShim {
 
     /// Kills a container. One without a program is dead at once; it can be removed when that is on disk, and so the response waits for it.
     fn answer_kill(&mut self, key: ContainerKey, client: ClientKey, id: u64) {
-        match self.containers.get_mut(&key).filter(|container| container.told.is_some()) {
+        match self.containers.get_mut(key).filter(|container| container.told.is_some()) {
             Some(container) => container.kills.push((client, id)),
             None => self.respond(client, id, Ok(Answer::Done)),
         }
@@ -160,7 +161,7 @@ impl PodShim {
 
     fn remove(&mut self, id: &ContainerId) -> Result<Answer, Refusal> {
         let Some(key) = self.container_by_id(id) else { return Ok(Answer::Done) };
-        if self.containers.get(&key).is_some_and(|container| !container.is_gone() || container.told.is_some()) {
+        if self.containers.get(key).is_some_and(|container| !container.is_gone() || container.told.is_some()) {
             return Err(Refusal::Failed(format!("container {id} is still running")));
         }
         if self.recorder.is_writing(key) {
@@ -171,14 +172,14 @@ impl PodShim {
         for directory in [self.paths.bundle(uid, id), self.paths.oci_state(uid).join(id)] {
             remove_tree(&directory).map_err(|error| Refusal::Failed(format!("remove {}: {error}", directory.display())))?;
         }
-        if let Some(mut container) = self.containers.remove(&key) {
+        if let Some(mut container) = self.containers.remove(key) {
             container.streams.close(&mut self.poller);
         }
         Ok(Answer::Done)
     }
 
     fn attach(&mut self, client: ClientKey, id: u64, container: &ContainerId) {
-        let attached = self.known(container).and_then(|key| match self.containers.get_mut(&key) {
+        let attached = self.known(container).and_then(|key| match self.containers.get_mut(key) {
             Some(container) if container.process.handle().is_some() => {
                 container.attached.push(client);
                 Ok(key)
@@ -188,7 +189,7 @@ impl PodShim {
         match attached {
             Ok(key) => {
                 self.respond(client, id, Ok(Answer::SessionOpen));
-                if let Some(client) = self.clients.get_mut(&client) {
+                if let Some(client) = self.clients.get_mut(client) {
                     client.role = Role::Attached(key);
                 }
             }
@@ -200,7 +201,7 @@ impl PodShim {
     fn serve_stream(&mut self, client: ClientKey, owner: StreamOwner, kind: FrameKind, payload: &[u8]) {
         let Some((streams, has_terminal)) = (match owner {
             StreamOwner::Container(key) => {
-                self.containers.get_mut(&key).map(|container| (&mut container.streams, container.has_terminal))
+                self.containers.get_mut(key).map(|container| (&mut container.streams, container.has_terminal))
             }
             StreamOwner::Exec(key) => self.execs.get_mut(&key).map(|exec| (&mut exec.streams, exec.has_terminal)),
         }) else {
@@ -211,7 +212,7 @@ impl PodShim {
                 if streams.write_stdin(payload, &mut self.poller) {
                     // An earlier frame of the same read may have stopped the sender, and the process has read on since.
                     self.resume_senders(owner);
-                } else if let Some(client) = self.clients.get_mut(&client) {
+                } else if let Some(client) = self.clients.get_mut(client) {
                     client.listen(false, &self.poller);
                 }
             }
@@ -235,7 +236,7 @@ impl PodShim {
     }
 
     fn end_attached_stdin(&mut self, key: ContainerKey) {
-        if let Some(container) = self.containers.get_mut(&key).filter(|container| container.stdin == StdinPolicy::Once)
+        if let Some(container) = self.containers.get_mut(key).filter(|container| container.stdin == StdinPolicy::Once)
             && container.streams.close_stdin(&mut self.poller)
         {
             self.resume_senders(StreamOwner::Container(key));
@@ -244,8 +245,7 @@ impl PodShim {
 
     /// Forgets a connection: its exec is killed, its container goes on.
     pub(super) fn drop_client(&mut self, key: ClientKey) {
-        let Some(client) = self.clients.remove(&key) else { return };
-        client.unregister(&mut self.poller);
+        let Some(client) = self.clients.remove(key, &mut self.poller) else { return };
         match client.role {
             Role::Requests { .. } => {}
             Role::Exec(exec) => {
@@ -256,7 +256,7 @@ impl PodShim {
                 }
             }
             Role::Attached(container) => {
-                if let Some(container) = self.containers.get_mut(&container) {
+                if let Some(container) = self.containers.get_mut(container) {
                     container.attached.retain(|attached| *attached != key);
                 }
                 self.end_attached_stdin(container);

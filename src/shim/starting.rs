@@ -2,8 +2,9 @@
 
 use super::client::Role;
 use super::container::{Container, Handle, Process};
-use super::event_loop::{PodShim, complain};
+use super::event_loop::PodShim;
 use super::exec_process::ExecProcess;
+use super::explain::complain;
 use super::helper_job::{HelperJob, HelperMessage, HelperOrder, Purpose, SPEC_FILE, Stage};
 use super::poller::{ClientKey, ContainerKey, ExecKey, JobKey, StreamOwner};
 use super::recorder::{Reply, Then};
@@ -26,7 +27,7 @@ pub(super) const START_ERROR: i32 = 128;
 
 impl PodShim {
     pub(super) fn start_container(&mut self, client: ClientKey, id: u64, spec: ContainerSpec) {
-        if let Some(known) = self.container_by_id(&spec.id).and_then(|key| self.containers.get(&key)) {
+        if let Some(known) = self.containers.by_id(&spec.id) {
             let result = match &known.shown().state {
                 ContainerState::Running { .. } => Ok(Answer::Container(Box::new(known.shown().clone()))),
                 ContainerState::Created | ContainerState::Exited { .. } | ContainerState::Unknown { .. } => {
@@ -37,7 +38,7 @@ impl PodShim {
         }
         let key = ContainerKey(self.new_key());
         let container = Container::new(key, &spec, self.config.log_limits, Timestamp::now());
-        self.containers.insert(key, container);
+        self.containers.insert(container);
         if let Err(reason) = self.launch_start_helper(client, id, key, &spec) {
             self.unmake(key, Reply { client, id, refusal: Some(Refusal::Create(reason)) });
         }
@@ -61,7 +62,7 @@ impl PodShim {
                 .map_err(|error| format!("create pipes: {error}"))?;
             let opened = Streams::open(StreamOwner::Container(key), near, &mut self.poller);
             let opened = opened.map_err(|error| format!("watch pipes: {error}"))?;
-            if let Some(container) = self.containers.get_mut(&key) {
+            if let Some(container) = self.containers.get_mut(key) {
                 container.streams = opened;
             }
             Some(far)
@@ -79,7 +80,7 @@ impl PodShim {
             deadline,
         };
         let started = HelperJob::spawn(job, order, &mut self.poller);
-        self.jobs.insert(job, started.map_err(|error| format!("start helper: {error}"))?);
+        self.helpers.insert(job, started.map_err(|error| format!("start helper: {error}"))?);
         self.record(key, Then::Permit(job));
         Ok(())
     }
@@ -100,7 +101,7 @@ impl PodShim {
     ) -> Result<ExecKey, Refusal> {
         let (key, job) = (ExecKey(self.new_key()), JobKey(self.new_key()));
         let container_key = self.container_by_id(container).ok_or_else(|| Refusal::NotFound(container.clone()))?;
-        let process = self.containers.get(&container_key).map(|container| &container.process);
+        let process = self.containers.get(container_key).map(|container| &container.process);
         let Some(Process::Running(Handle { pid, descriptor: Some(descriptor) })) = process else {
             return Err(Refusal::Failed(format!("container {container} is not running")));
         };
@@ -127,16 +128,16 @@ impl PodShim {
             deadline,
         };
         let started = HelperJob::spawn(job, order, &mut self.poller);
-        self.jobs.insert(job, started.map_err(|error| Refusal::Failed(format!("start helper: {error}")))?);
+        self.helpers.insert(job, started.map_err(|error| Refusal::Failed(format!("start helper: {error}")))?);
         self.execs.insert(key, ExecProcess::new(client, spec, near));
         Ok(key)
     }
 
     /// A helper said something.
     pub(super) fn listen_to_helper(&mut self, key: JobKey) {
-        let Some(job) = self.jobs.get_mut(&key) else { return };
+        let Some(job) = self.helpers.get_mut(key) else { return };
         let is_open = job.read(&mut self.scratch).is_some();
-        while let Some(message) = self.jobs.get_mut(&key).and_then(HelperJob::next_message) {
+        while let Some(message) = self.helpers.get_mut(key).and_then(HelperJob::next_message) {
             match message {
                 HelperMessage::Created { pid } => self.process_created(key, pid),
                 HelperMessage::Started { times } => {
@@ -147,34 +148,33 @@ impl PodShim {
             }
         }
         // The helper can report nothing more.
-        let is_mute = !is_open || self.jobs.get(&key).is_some_and(|job| job.has_exited);
-        if is_mute && self.jobs.contains_key(&key) {
+        let is_mute = !is_open || self.helpers.get(key).is_some_and(|job| job.has_exited);
+        if is_mute && self.helpers.get(key).is_some() {
             self.fail_job(key, Stage::Create, "the helper exited without a result".to_owned());
         }
     }
 
     /// Tells the times of a start, before its end is told.
     fn tell_start_times(&mut self, key: JobKey, helper: Vec<StepTime>) {
-        let Some(HelperJob { purpose: Purpose::Start(container), began, recorded, .. }) = self.jobs.get(&key) else { return };
+        let Some(HelperJob { purpose: Purpose::Start(container), began, recorded, .. }) = self.helpers.get(key) else { return };
         let (container, began, recorded) = (*container, *began, *recorded);
         let begun = helper.first().map_or(began, |first| Tick::from_nanos(first.from));
         let own = [StepTime::new(ShimStep::HelperStart, began, begun), StepTime::new(ShimStep::Record, began, recorded)];
         let executed = helper.last().map_or(recorded, |last| Tick::from_nanos(last.to));
         self.tell_times(container, own.into_iter().chain(helper).collect());
-        if let Some(container) = self.containers.get_mut(&container) {
+        if let Some(container) = self.containers.get_mut(container) {
             container.executed = Some(executed);
         }
         self.tell_first_output(container);
     }
 
     fn process_created(&mut self, key: JobKey, pid: u32) {
-        let early = self.early_exits.iter().position(|(exited, _)| *exited == pid).map(|at| self.early_exits.swap_remove(at).1);
-        let process = early.map_or_else(|| Process::Created(Handle::new(pid)), Process::EndedEarly);
-        let Some(job) = self.jobs.get_mut(&key) else { return };
+        let process = self.helpers.take_exit(pid).map_or_else(|| Process::Created(Handle::new(pid)), Process::EndedEarly);
+        let Some(job) = self.helpers.get_mut(key) else { return };
         let terminal = job.take_terminal();
         match job.purpose {
             Purpose::Start(container_key) => {
-                if let Some(container) = self.containers.get_mut(&container_key) {
+                if let Some(container) = self.containers.get_mut(container_key) {
                     container.process = process;
                     let with_stdin = container.stdin != super::container::StdinPolicy::None;
                     if let Some(master) = terminal {
@@ -201,23 +201,19 @@ impl PodShim {
 
     /// The record of intent is on disk.
     pub(super) fn intent_recorded(&mut self, key: JobKey) {
-        if let Some(job) = self.jobs.get_mut(&key) {
+        if let Some(job) = self.helpers.get_mut(key) {
             job.intent_is_recorded();
         }
     }
 
     /// A helper's work cannot come to a good end. Nothing if it has come to another one.
     pub(super) fn fail_job(&mut self, key: JobKey, stage: Stage, reason: String) {
-        self.kill_helper(key);
+        self.helpers.kill(key);
         self.finish_job(key, Err((stage, reason)));
     }
 
     fn finish_job(&mut self, key: JobKey, result: Result<(), (Stage, String)>) {
-        let Some(job) = self.jobs.remove(&key) else { return };
-        job.unregister(&mut self.poller);
-        if self.jobs.is_empty() {
-            self.early_exits.clear();
-        }
+        let Some(job) = self.helpers.remove(key, &mut self.poller) else { return };
         let (client, id) = job.reply_to;
         match (job.purpose, result) {
             (Purpose::Start(container), Ok(())) => self.start_succeeded(container, client, id),
@@ -240,7 +236,7 @@ impl PodShim {
     }
 
     fn start_succeeded(&mut self, key: ContainerKey, client: ClientKey, id: u64) {
-        let Some(container) = self.containers.get_mut(&key) else { return };
+        let Some(container) = self.containers.get_mut(key) else { return };
         let started_at = Timestamp::now();
         container.log.begin();
         match std::mem::replace(&mut container.process, Process::Gone) {
@@ -267,7 +263,7 @@ impl PodShim {
     /// Leaves nothing of a container that was not made. It has not run, so that nothing follows for its pod but another attempt.
     fn unmake(&mut self, key: ContainerKey, reply: Reply) {
         self.clear_away(key);
-        let Some(container) = self.containers.get(&key) else { return };
+        let Some(container) = self.containers.get(key) else { return };
         let layer = self.paths.container_layer(&self.config.spec.uid, container.id());
         if let Err(error) = remove_tree(&layer) {
             complain("remove the layer of a failed start", &error);
@@ -278,7 +274,7 @@ impl PodShim {
     /// Leaves nothing of a failed start but its record, which is told when it is on disk.
     fn start_failed(&mut self, key: ContainerKey, reason: &str, reply: Reply) {
         self.clear_away(key);
-        let Some(container) = self.containers.get_mut(&key) else { return };
+        let Some(container) = self.containers.get_mut(key) else { return };
         container.status.state = ContainerState::Exited {
             started_at: None,
             finished_at: Timestamp::now(),
@@ -293,7 +289,7 @@ impl PodShim {
 
     /// Removes what a failed start left in the kernel and under the run directory.
     fn clear_away(&mut self, key: ContainerKey) {
-        let Some(container) = self.containers.get_mut(&key) else { return };
+        let Some(container) = self.containers.get_mut(key) else { return };
         container.told.get_or_insert_with(|| container.status.clone());
         if let Some(handle) = container.process.handle() {
             // It may sleep in a trap of its own; what is left of it goes with its group below.
@@ -304,8 +300,8 @@ impl PodShim {
         container.log.close(Timestamp::now());
         let status = container.status.clone();
         let cgroup = self.container_cgroup(&status.id);
-        self.kill_cgroup(&cgroup);
-        self.remove_cgroup(cgroup);
+        self.groups.kill(&self.config, &cgroup);
+        self.groups.remove(&self.config, cgroup);
         let uid = &self.config.spec.uid;
         for directory in [self.paths.bundle(uid, &status.id), self.paths.oci_state(uid).join(&status.id)] {
             if let Err(error) = remove_tree(&directory) {
@@ -327,7 +323,7 @@ impl PodShim {
             exec.process = Process::Running(handle);
         }
         self.respond(client, id, Ok(Answer::SessionOpen));
-        match (self.clients.get_mut(&client), self.execs.get_mut(&key)) {
+        match (self.clients.get_mut(client), self.execs.get_mut(&key)) {
             (Some(client), _) => client.role = Role::Exec(key),
             (None, Some(exec)) if exec.is_hook => exec.client = None,
             // It went away while its process was made.
@@ -350,22 +346,8 @@ impl PodShim {
 
     /// The container is killed while it is being made.
     pub(super) fn abandon_helper_of(&mut self, container: ContainerKey) {
-        let job = self.jobs.iter().find(|(_, job)| job.purpose == Purpose::Start(container)).map(|(key, _)| *key);
-        if let Some(key) = job {
+        if let Some(key) = self.helpers.of_container(container) {
             self.fail_job(key, Stage::Create, "killed while starting".to_owned());
-        }
-    }
-
-    /// The containers die: nothing is to be run in them any more.
-    pub(super) fn kill_exec_helpers(&mut self) {
-        let jobs: Vec<JobKey> =
-            self.jobs.iter().filter(|(_, job)| matches!(job.purpose, Purpose::Exec(_))).map(|(key, _)| *key).collect();
-        jobs.into_iter().for_each(|key| self.kill_helper(key));
-    }
-
-    fn kill_helper(&mut self, key: JobKey) {
-        if let Some(job) = self.jobs.get(&key) {
-            job.kill();
         }
     }
 }
