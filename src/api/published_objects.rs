@@ -194,21 +194,33 @@ impl<'a> Replacement<'a> {
 
     /// Puts an object in; one that is the same keeps its version.
     pub(super) fn put(&mut self, content: &Value) {
-        let text = |field: &str| content["metadata"][field].as_str().unwrap_or_default().to_owned();
-        let key = PodKey { namespace: text("namespace"), name: text("name") };
-        self.present.insert(key.clone());
-        self.journal.update(key.clone(), |before, version| {
-            let same = before.is_some_and(|before| before.json == encode(content, before.version));
-            (!same).then(|| PublishedObject::new(key, content, version))
-        });
+        self.present.insert(put(self.journal, content));
     }
 
     /// Removes what was not put in.
     pub(super) fn finish(self) {
         for gone in self.journal.list().1.iter().filter(|object| !self.present.contains(&object.key)) {
-            self.journal.remove(&gone.key, PublishedObject::with_version);
+            remove(self.journal, &gone.key);
         }
     }
+}
+
+/// Puts an object into a journal; one that is the same keeps its version. Returns its key.
+pub(super) fn put(journal: &Journal<PodKey, PublishedObject>, content: &Value) -> PodKey {
+    let text = |field: &str| content["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let key = PodKey { namespace: text("namespace"), name: text("name") };
+    journal.update(key.clone(), |before, version| {
+        let same = before.is_some_and(|before| before.json == encode(content, before.version));
+        (!same).then(|| PublishedObject::new(key.clone(), content, version))
+    });
+    key
+}
+
+/// Removes an object from a journal. Returns true if it was there.
+pub(super) fn remove(journal: &Journal<PodKey, PublishedObject>, key: &PodKey) -> bool {
+    let is_there = journal.get(key).is_some();
+    journal.remove(key, PublishedObject::with_version);
+    is_there
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::failure::ApiFailure;
 use super::kinds::ServedKind;
 use super::published::{PodKey, SOURCE_ANNOTATION};
-use super::published_objects::{ObjectCollection, PublishedObject, Replacement};
+use super::published_objects::{self, ObjectCollection, PublishedObject, Replacement};
 use super::route::PodPath;
 use super::table::{AGE, Column, age_of};
 use jiff::Timestamp;
@@ -31,6 +31,16 @@ pub struct Shown {
     pub slices: Vec<EndpointSlice>,
     /// The source that it comes from.
     pub source: SourceId,
+}
+
+impl Shown {
+    /// The Service and its slices as the API has them.
+    fn into_json(self) -> (Value, Vec<Value>) {
+        let mut service = in_namespace(json!(self.service));
+        default_ports(&mut service);
+        service["metadata"]["annotations"][SOURCE_ANNOTATION] = json!(self.source.as_str());
+        (service, self.slices.into_iter().map(|slice| in_namespace(json!(slice))).collect())
+    }
 }
 
 /// The Services that are served, their EndpointSlices, and what packet rules count.
@@ -127,17 +137,40 @@ impl ServiceView {
     /// Replaces everything; what is the same keeps its version.
     pub fn replace(&self, shown: impl IntoIterator<Item = Shown>) {
         let (mut services, mut slices) = (Replacement::new(&self.services), Replacement::new(&self.slices));
-        for Shown { service, slices: of_service, source } in shown {
-            let mut service = in_namespace(json!(service));
-            default_ports(&mut service);
-            service["metadata"]["annotations"][SOURCE_ANNOTATION] = json!(source.as_str());
+        for shown in shown {
+            let (service, of_service) = shown.into_json();
             services.put(&service);
-            for slice in of_service {
-                slices.put(&in_namespace(json!(slice)));
-            }
+            of_service.iter().for_each(|slice| slices.put(slice));
         }
         services.finish();
         slices.finish();
+    }
+
+    /// Puts one Service in the place of what is shown of it.
+    pub fn show(&self, shown: Shown) {
+        let (service, slices) = shown.into_json();
+        let key = published_objects::put(&self.services, &service);
+        for slice in &slices {
+            published_objects::put(&self.slices, slice);
+        }
+        self.remove_slices(&key, slices.len());
+    }
+
+    /// Shows a Service no longer.
+    pub fn hide(&self, namespace: &str, name: &str) {
+        let key = PodKey { namespace: namespace.to_owned(), name: name.to_owned() };
+        published_objects::remove(&self.services, &key);
+        self.remove_slices(&key, 0);
+    }
+
+    /// Removes the slices of a Service from this number on. Their numbers, at the end of their names, have no gaps.
+    fn remove_slices(&self, service: &PodKey, from: usize) {
+        let slice = |number: usize| PodKey { name: format!("{}-{number}", service.name), ..service.clone() };
+        for key in (from..).map(slice) {
+            if !published_objects::remove(&self.slices, &key) {
+                return;
+            }
+        }
     }
 
     const fn journal(&self, kind: ServedKind) -> &Journal<PodKey, PublishedObject> {
@@ -328,6 +361,23 @@ mod tests {
             json!([{"port": 80, "nodePort": 30080, "protocol": "TCP", "targetPort": 80}])
         );
         assert_eq!(items[0].metadata()["annotations"][SOURCE_ANNOTATION], "site");
+    }
+
+    #[test]
+    fn one_service_is_shown_beside_others() {
+        let view = ServiceView::new(5);
+        let slice =
+            |name: &str| serde_json::from_value(json!({"metadata": {"name": name}, "addressType": "IPv4", "endpoints": []}));
+        let with = |slices: &[&str]| Shown {
+            slices: slices.iter().map(|name| slice(name).unwrap()).collect(),
+            ..shown("10.202.0.7").remove(0)
+        };
+        let names = || -> Vec<String> { view.slices.list().1.iter().map(|slice| slice.key.name.clone()).collect() };
+        view.replace([with(&["web-0", "web-1", "web-2", "other-0"])]);
+        view.show(with(&["web-0"]));
+        assert_eq!((names(), view.services.len()), (vec!["other-0".to_owned(), "web-0".to_owned()], 1));
+        view.hide(DEFAULT_NAMESPACE, "web");
+        assert_eq!((names(), view.services.len()), (vec!["other-0".to_owned()], 0));
     }
 
     #[test]

@@ -122,7 +122,7 @@ fn read(answer: &[u8]) -> Option<Message> {
 mod tests {
     use super::super::exchange::question;
     use super::super::message::{Decision, decide};
-    use super::super::services::ServiceNames;
+    use super::super::services::{NamesOfServices, ServiceNames};
     use super::*;
     use hickory_proto::op::ResponseCode;
     use podstead_pod::sharing::Sharing;
@@ -141,9 +141,9 @@ mod tests {
             read(&format!("{{metadata: {{name: {name}, namespace: shop}}, spec: {{type: ExternalName, externalName: {target}}}}}"))
         }));
         let backends = Backends::new([], []);
-        let names: Vec<ServiceNames> =
+        let names: NamesOfServices =
             services.iter().filter_map(|service| ServiceNames::of(service, &grants, &backends.endpoints(service))).collect();
-        Zone::new("cluster.local", &[], 3, &Sharing::default(), [].iter(), &names.into())
+        Zone::new("cluster.local", &[], 3, &Sharing::default(), [].iter(), &names)
     }
 
     const NAME: &str = "Db.shop.svc.cluster.local.";

@@ -31,7 +31,7 @@ mod zone;
 pub use listeners::Listeners;
 pub use records::Records;
 pub use server::Askers;
-pub use services::ServiceNames;
+pub use services::{NamesOfServices, ServiceNames};
 pub use settings::SettingsFiles;
 pub use sockets::{SocketError, Sockets};
 

@@ -1,6 +1,6 @@
 //! DNS records from the published pods.
 
-use super::services::ServiceNames;
+use super::services::NamesOfServices;
 use super::zone::{Zone, ZonePod};
 use k8s_openapi::api::core::v1::PodStatus;
 use podstead_pod::host_files::hostname;
@@ -30,7 +30,7 @@ pub struct Records {
 #[derive(Debug, Default)]
 struct Pods {
     by_uid: BTreeMap<PodUid, ZonePod>,
-    services: Arc<Vec<ServiceNames>>,
+    services: NamesOfServices,
     changes: u32,
 }
 
@@ -43,12 +43,12 @@ impl Records {
         sharing: watch::Receiver<Arc<Sharing>>,
         next: Arc<dyn PodStatusSink>,
     ) -> Self {
-        let zone = Arc::new(Zone::new(&domain, &servers, 0, &Sharing::default(), [].iter(), &Arc::default()));
+        let zone = Arc::new(Zone::new(&domain, &servers, 0, &Sharing::default(), [].iter(), &NamesOfServices::default()));
         Self { domain, servers, node, pods: Mutex::default(), sharing, zone: watch::Sender::new(zone), next }
     }
 
     /// Replaces the names of all Services.
-    pub fn set_services(&self, services: Arc<Vec<ServiceNames>>) {
+    pub fn set_services(&self, services: NamesOfServices) {
         let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
         if pods.services != services {
             pods.services = services;

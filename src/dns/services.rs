@@ -5,8 +5,12 @@ use podstead_service::allocate::Grants;
 use podstead_service::definition::{Definition, Role};
 use podstead_service::endpoints::{Endpoint, ServiceEndpoints};
 use podstead_service::name::ObjectName;
+use podstead_service::shared_map::SharedMap;
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// A Service as names show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +27,133 @@ pub struct ServiceNames {
     pub(super) ports: BTreeMap<(String, String), BTreeSet<PortTarget>>,
     /// The name that it stands for, without a final dot, of one of type ExternalName (S25).
     pub(super) alias: Option<String>,
+}
+
+/// The names of all Services. Copies share what they have in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamesOfServices {
+    by_name: SharedMap<ByName, Arc<ServiceNames>>,
+    /// Those that own an address.
+    by_address: SharedMap<IpAddr, Arc<ServiceNames>>,
+    /// Number of Services of each namespace.
+    namespaces: SharedMap<String, usize>,
+}
+
+/// Names as their own key.
+#[derive(Clone, Debug)]
+struct ByName(Arc<ServiceNames>);
+
+impl Borrow<ObjectName> for ByName {
+    fn borrow(&self) -> &ObjectName {
+        &self.0.name
+    }
+}
+
+impl PartialEq for ByName {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for ByName {}
+
+impl PartialOrd for ByName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ByName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.name.cmp(&other.0.name)
+    }
+}
+
+impl NamesOfServices {
+    /// Sets the names of a Service.
+    pub fn insert(&mut self, names: ServiceNames) {
+        self.remove(&names.name.clone());
+        let names = Arc::new(names);
+        for address in names.addresses.iter().filter(|_| names.owns_addresses) {
+            self.by_address.insert(*address, Arc::clone(&names));
+        }
+        let count = self.namespaces.get(&names.name.namespace).copied().unwrap_or_default();
+        self.namespaces.insert(names.name.namespace.clone(), count + 1);
+        self.by_name.insert(ByName(Arc::clone(&names)), names);
+    }
+
+    /// Removes the names of a Service.
+    pub fn remove(&mut self, service: &ObjectName) {
+        let Some(names) = self.by_name.remove(service) else { return };
+        for address in names.addresses.iter().filter(|_| names.owns_addresses) {
+            // Another one may have it meanwhile.
+            if self.by_address.get(address).is_some_and(|owner| owner.name == *service) {
+                self.by_address.remove(address);
+            }
+        }
+        let count = self.namespaces.get(&service.namespace).copied().unwrap_or_default();
+        if count > 1 {
+            self.namespaces.insert(service.namespace.clone(), count - 1);
+        } else {
+            self.namespaces.remove(&service.namespace);
+        }
+    }
+
+    /// These names without those of Services that have lost an address of their own in `next`.
+    #[must_use]
+    pub fn without_lost_addresses(&self, next: &Self) -> Self {
+        let mut without = self.clone();
+        for (_, names, now) in self.by_address.differences(&next.by_address) {
+            if let Some(names) = names.filter(|names| now.is_none_or(|now| now.name != names.name)) {
+                without.remove(&names.name);
+            }
+        }
+        without
+    }
+
+    /// The names of a Service.
+    pub fn get(&self, service: &ObjectName) -> Option<&ServiceNames> {
+        self.by_name.get(service).map(|names| &**names)
+    }
+
+    /// Number of Services with names.
+    pub const fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Returns true if no Service has names.
+    pub const fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    pub(super) fn named(&self, namespace: &str, name: &str) -> Option<&ServiceNames> {
+        self.get(&ObjectName { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+
+    pub(super) fn owner(&self, address: IpAddr) -> Option<&ServiceNames> {
+        self.by_address.get(&address).map(|names| &**names)
+    }
+
+    pub(super) fn has_namespace(&self, namespace: &str) -> bool {
+        self.namespaces.contains_key(namespace)
+    }
+}
+
+impl FromIterator<ServiceNames> for NamesOfServices {
+    fn from_iter<T: IntoIterator<Item = ServiceNames>>(names: T) -> Self {
+        let all: Vec<Arc<ServiceNames>> = names.into_iter().map(Arc::new).collect();
+        let mut namespaces: BTreeMap<String, usize> = BTreeMap::new();
+        for names in &all {
+            *namespaces.entry(names.name.namespace.clone()).or_default() += 1;
+        }
+        let owners = all.iter().filter(|names| names.owns_addresses);
+        let addresses = owners.flat_map(|names| names.addresses.iter().map(move |address| (*address, Arc::clone(names))));
+        Self {
+            by_address: addresses.collect(),
+            by_name: all.iter().map(|names| (ByName(Arc::clone(names)), Arc::clone(names))).collect(),
+            namespaces: namespaces.into_iter().collect(),
+        }
+    }
 }
 
 /// Destination of a port.

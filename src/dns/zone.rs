@@ -18,13 +18,12 @@
 //! of one restricted source. The unrestricted ones come first, then the restricted source whose pod has had it for the longest time. Pods of
 //! other realms are members of a subdomain where it is shared with their source, and never under a name that a pod of the realm has.
 
-use super::services::ServiceNames;
+use super::services::{NamesOfServices, ServiceNames};
 use jiff::Timestamp;
 use podstead_pod::SourceId;
 use podstead_pod::sharing::Sharing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
 
 /// The zone's entry for a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +81,7 @@ pub(super) struct Zone {
     /// Names of pods.
     namespaces: BTreeMap<String, Namespace>,
     reverse: BTreeMap<IpAddr, String>,
-    services: ServiceIndex,
+    services: NamesOfServices,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,44 +94,6 @@ struct Namespace {
 struct Service {
     addresses: BTreeSet<IpAddr>,
     members: BTreeMap<String, BTreeSet<IpAddr>>,
-}
-
-/// Names of Services, which are shared with whoever made them: there are many, and each zone has them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct ServiceIndex {
-    services: Arc<Vec<ServiceNames>>,
-    /// Places in `services`, in the order of names.
-    by_name: Vec<u32>,
-    /// Places of those that own an address, in the order of addresses.
-    by_address: Vec<(IpAddr, u32)>,
-}
-
-impl ServiceIndex {
-    fn new(services: Arc<Vec<ServiceNames>>) -> Self {
-        let places = || (0_u32..).zip(&*services);
-        let mut by_name: Vec<u32> = places().map(|(place, _)| place).collect();
-        by_name.sort_by_key(|place| services.get(*place as usize).map(ServiceNames::name));
-        let owners = places().filter(|(_, names)| names.owns_addresses);
-        let mut by_address: Vec<(IpAddr, u32)> =
-            owners.flat_map(|(place, names)| names.addresses.iter().map(move |address| (*address, place))).collect();
-        by_address.sort();
-        Self { services, by_name, by_address }
-    }
-
-    fn at(&self, place: u32) -> Option<&ServiceNames> {
-        self.services.get(place as usize)
-    }
-
-    fn named(&self, namespace: &str, name: &str) -> Option<&ServiceNames> {
-        let key = |place: &u32| self.at(*place).map(|names| (names.name.namespace.as_str(), names.name.name.as_str()));
-        let found = self.by_name.binary_search_by_key(&Some((namespace, name)), key).ok()?;
-        self.at(*self.by_name.get(found)?)
-    }
-
-    fn owner(&self, address: IpAddr) -> Option<&ServiceNames> {
-        let found = self.by_address.binary_search_by_key(&address, |(address, _)| *address).ok()?;
-        self.at(self.by_address.get(found)?.1)
-    }
 }
 
 /// The version of the specification of names that the zone follows.
@@ -204,11 +165,11 @@ impl Zone {
         serial: u32,
         sharing: &Sharing,
         pods: impl Iterator<Item = &'a ZonePod>,
-        services: &Arc<Vec<ServiceNames>>,
+        services: &NamesOfServices,
     ) -> Self {
         let domain = domain.to_ascii_lowercase();
         let labels = domain.split('.').map(str::to_owned).collect();
-        let services = ServiceIndex::new(Arc::clone(services));
+        let services = services.clone();
         let mut zone = Self { domain, labels, servers: servers.to_vec(), serial, services, ..Self::default() };
         let pods: Vec<&ZonePod> = pods.collect();
         let mut claims: BTreeMap<(&str, &str), Claims<'_>> = BTreeMap::new();
@@ -291,7 +252,7 @@ impl Zone {
     }
 
     fn has_namespace(&self, namespace: &str) -> bool {
-        self.namespaces.contains_key(namespace) || self.services.services.iter().any(|names| names.name.namespace == namespace)
+        self.namespaces.contains_key(namespace) || self.services.has_namespace(namespace)
     }
 
     /// The absolute name of a Service.
@@ -392,7 +353,7 @@ mod tests {
     }
 
     fn zone_of(sharing: &Sharing, pods: &[ZonePod]) -> Zone {
-        Zone::new("Cluster.local", &["169.254.0.1".parse().unwrap()], 1, sharing, pods.iter(), &Arc::default())
+        Zone::new("Cluster.local", &["169.254.0.1".parse().unwrap()], 1, sharing, pods.iter(), &NamesOfServices::default())
     }
 
     /// A pod of a source, seen at a second.

@@ -146,6 +146,16 @@ impl Definition {
         }
     }
 
+    /// Pods are behind it: it has a selector.
+    pub fn selects_pods(&self) -> bool {
+        !matches!(self.role, Role::ExternalName { .. }) && !self.selector.is_empty()
+    }
+
+    /// EndpointSlices of sources list its endpoints (S16).
+    pub fn takes_slices(&self) -> bool {
+        !matches!(self.role, Role::ExternalName { .. }) && self.selector.is_empty()
+    }
+
     /// The families of its addresses; `None` if it has a name only.
     pub fn families(&self) -> Option<&Families> {
         match &self.role {

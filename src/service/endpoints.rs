@@ -1,9 +1,9 @@
 //! The pods behind Services (S13 to S16).
 
-use crate::definition::{Definition, Port, Role, Target, protocol};
+use crate::definition::{Definition, Port, Target, protocol};
 use crate::name::ObjectName;
 use crate::range::Family;
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, Pod, PodStatus};
 use k8s_openapi::api::discovery::v1::{Endpoint as ListedEndpoint, EndpointPort, EndpointSlice};
 use podstead_pod::host_ports::Protocol;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,9 +36,14 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// From a pod and its status.
+    /// From a pod with its status.
     pub fn of(pod: &Pod) -> Self {
-        let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
+        Self::with_status(pod, pod.status.as_ref())
+    }
+
+    /// From a pod, and a status in the place of its own.
+    pub fn with_status(pod: &Pod, status: Option<&PodStatus>) -> Self {
+        let spec = pod.spec.as_ref();
         let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         let several = status.and_then(|status| status.pod_ips.as_deref()).unwrap_or_default().iter().map(|ip| ip.ip.as_str());
         let addresses: Vec<IpAddr> = several.filter_map(|address| address.parse().ok()).collect();
@@ -56,6 +61,12 @@ impl Backend {
             hostname: written.zip(subdomain),
             ports: named_ports(pod),
         }
+    }
+
+    /// Returns true if a Service of its namespace has a selector that its labels match.
+    pub fn is_selected_by(&self, service: &Definition) -> bool {
+        let matches = |(key, value): (&String, &String)| self.labels.get(key) == Some(value);
+        service.selects_pods() && self.name.namespace == service.name.namespace && service.selector.iter().all(matches)
     }
 
     fn port(&self, port: &Port) -> Option<u16> {
@@ -115,6 +126,11 @@ impl Slice {
             endpoints: slice.endpoints.iter().filter_map(Listed::of).collect(),
             ports: slice.ports.iter().flatten().filter_map(port).collect(),
         })
+    }
+
+    /// The addresses of its endpoints.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.endpoints.iter().map(|listed| listed.address)
     }
 
     /// The number of a port of the Service.
@@ -203,64 +219,70 @@ impl<'a> Backends<'a> {
 
     /// The endpoints of a Service.
     pub fn endpoints(&self, service: &Definition) -> ServiceEndpoints {
-        let nothing = ServiceEndpoints { ports: vec![Vec::new(); service.ports.len()], addresses: Vec::new() };
-        match &service.role {
-            Role::ExternalName { .. } => nothing,
-            Role::Headless(_) | Role::Cluster { .. } if service.selector.is_empty() => self.of_sources(service, nothing),
-            Role::Headless(_) | Role::Cluster { .. } => self.of_pods(service, nothing),
+        if service.selects_pods() {
+            let pods = self.pods.get(service.name.namespace.as_str()).into_iter().flatten();
+            return of_pods(service, pods.copied());
         }
-    }
-
-    fn of_pods(&self, service: &Definition, mut found: ServiceEndpoints) -> ServiceEndpoints {
-        let pods = self.pods.get(service.name.namespace.as_str()).into_iter().flatten();
-        let matches = |pod: &&&Backend| service.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value));
-        for pod in pods.filter(matches).filter(|pod| !pod.has_ended) {
-            let mut families = BTreeSet::new();
-            for address in pod.addresses.iter().filter(|address| families.insert(Family::of(**address))) {
-                let endpoint = |port: u16| Endpoint {
-                    socket: SocketAddr::new(*address, port),
-                    is_ready: service.publishes_unready || (pod.is_ready && !pod.is_terminating),
-                    is_serving: pod.is_ready,
-                    is_terminating: pod.is_terminating,
-                    is_elsewhere: false,
-                    hostname: pod
-                        .hostname
-                        .as_ref()
-                        .filter(|(_, of)| *of == service.name.name)
-                        .map(|(hostname, _)| hostname.clone()),
-                    pod: Some((pod.name.clone(), pod.uid.clone())),
-                };
-                found.addresses.push(endpoint(0));
-                for (port, list) in service.ports.iter().zip(&mut found.ports) {
-                    list.extend(pod.port(port).map(endpoint));
-                }
-            }
-        }
-        found
-    }
-
-    /// Endpoints that a source lists (S16). An address of a pod of this host is not elsewhere.
-    fn of_sources(&self, service: &Definition, mut found: ServiceEndpoints) -> ServiceEndpoints {
         let own: BTreeSet<IpAddr> = self.pods.values().flatten().flat_map(|pod| pod.addresses.iter().copied()).collect();
-        for slice in self.slices.get(&service.name).into_iter().flatten() {
-            for Listed { address, is_ready, is_serving, is_terminating, hostname } in &slice.endpoints {
-                let endpoint = |port: u16| Endpoint {
-                    socket: SocketAddr::new(*address, port),
-                    is_ready: *is_ready,
-                    is_serving: *is_serving,
-                    is_terminating: *is_terminating,
-                    is_elsewhere: !own.contains(address),
-                    hostname: hostname.clone(),
-                    pod: None,
-                };
-                found.addresses.push(endpoint(0));
-                for (port, list) in service.ports.iter().zip(&mut found.ports) {
-                    list.extend(slice.port(port).map(endpoint));
-                }
+        of_sources(service, self.slices.get(&service.name).into_iter().flatten().copied(), |address| own.contains(&address))
+    }
+}
+
+impl ServiceEndpoints {
+    fn none(service: &Definition) -> Self {
+        Self { ports: vec![Vec::new(); service.ports.len()], addresses: Vec::new() }
+    }
+}
+
+/// The endpoints of a Service among pods, in their order (S13). Other pods than those that it selects do not count.
+pub fn of_pods<'a>(service: &Definition, pods: impl IntoIterator<Item = &'a Backend>) -> ServiceEndpoints {
+    let mut found = ServiceEndpoints::none(service);
+    for pod in pods.into_iter().filter(|pod| pod.is_selected_by(service) && !pod.has_ended) {
+        let mut families = BTreeSet::new();
+        for address in pod.addresses.iter().filter(|address| families.insert(Family::of(**address))) {
+            let endpoint = |port: u16| Endpoint {
+                socket: SocketAddr::new(*address, port),
+                is_ready: service.publishes_unready || (pod.is_ready && !pod.is_terminating),
+                is_serving: pod.is_ready,
+                is_terminating: pod.is_terminating,
+                is_elsewhere: false,
+                hostname: pod.hostname.as_ref().filter(|(_, of)| *of == service.name.name).map(|(hostname, _)| hostname.clone()),
+                pod: Some((pod.name.clone(), pod.uid.clone())),
+            };
+            found.addresses.push(endpoint(0));
+            for (port, list) in service.ports.iter().zip(&mut found.ports) {
+                list.extend(pod.port(port).map(endpoint));
             }
         }
-        found
     }
+    found
+}
+
+/// The endpoints that sources list for a Service without selector (S16). An address of a pod of this host is not elsewhere.
+pub fn of_sources<'a>(
+    service: &Definition,
+    slices: impl IntoIterator<Item = &'a Slice>,
+    is_of_pod: impl Fn(IpAddr) -> bool,
+) -> ServiceEndpoints {
+    let mut found = ServiceEndpoints::none(service);
+    for slice in slices.into_iter().filter(|slice| service.takes_slices() && slice.service == service.name) {
+        for Listed { address, is_ready, is_serving, is_terminating, hostname } in &slice.endpoints {
+            let endpoint = |port: u16| Endpoint {
+                socket: SocketAddr::new(*address, port),
+                is_ready: *is_ready,
+                is_serving: *is_serving,
+                is_terminating: *is_terminating,
+                is_elsewhere: !is_of_pod(*address),
+                hostname: hostname.clone(),
+                pod: None,
+            };
+            found.addresses.push(endpoint(0));
+            for (port, list) in service.ports.iter().zip(&mut found.ports) {
+                list.extend(slice.port(port).map(endpoint));
+            }
+        }
+    }
+    found
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@
 //! 4. [`frontends`] is what packet rules need of all Services, as elements of sets and maps, and the difference of two.
 //! 5. [`environment`] is the variables of a pod; [`absence`] says why nothing is behind a Service.
 //!
+//! [`shared_map`] holds what there is one of for each Service: a change of one costs nothing of the others.
+//!
 //! Rules are cited by their ids (S1, R1, ...), which `docs/contributing/service-rules.md` holds with their sources.
 
 pub mod absence;
@@ -20,6 +22,7 @@ pub mod grammar;
 pub mod limit;
 pub mod name;
 pub mod range;
+pub mod shared_map;
 pub mod slices;
 pub mod validate;
 

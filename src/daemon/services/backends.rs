@@ -1,10 +1,10 @@
 //! Published pods as Services see them.
 
-use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use k8s_openapi::api::core::v1::PodStatus;
 use podstead_pod::{DesiredPod, PodUid, SourceId};
 use podstead_service::endpoints::Backend;
+use podstead_service::shared_map::SharedMap;
 use podstead_status::PodStatusSink;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -18,7 +18,7 @@ pub(crate) struct PublishedPod {
 }
 
 /// All published pods.
-pub(crate) type Pods = BTreeMap<PodUid, Arc<PublishedPod>>;
+pub(crate) type Pods = SharedMap<PodUid, Arc<PublishedPod>>;
 
 /// A sink in front of the others. The name of a pod is known to them before connections are led to it.
 #[derive(Debug)]
@@ -41,9 +41,8 @@ impl PublishedBackends {
 
 impl PodStatusSink for PublishedBackends {
     fn publish(&self, desired: &Arc<DesiredPod>, status: PodStatus) {
-        self.next.publish(desired, status.clone());
-        let Pod { metadata, spec, status: _ } = (*desired.pod).clone();
-        let backend = Backend { uid: desired.uid.to_string(), ..Backend::of(&Pod { metadata, spec, status: Some(status) }) };
+        let backend = Backend { uid: desired.uid.to_string(), ..Backend::with_status(&desired.pod, Some(&status)) };
+        self.next.publish(desired, status);
         let published = PublishedPod { backend, source: desired.source.clone() };
         self.pods.send_if_modified(|pods| {
             let is_other = pods.get(&desired.uid).is_none_or(|known| **known != published);

@@ -33,6 +33,11 @@ impl Hold {
         matches!(self, Self::New)
     }
 
+    /// Returns true while frontends of the earlier daemon may be served.
+    pub(super) const fn holds(&self) -> bool {
+        matches!(self, Self::Lasting { .. })
+    }
+
     /// Returns true while a later turn may hold less.
     pub(super) const fn lasts(&self) -> bool {
         matches!(self, Self::Lasting { until: Some(_), .. })
@@ -51,7 +56,7 @@ impl Hold {
         }
     }
 
-    /// The frontends to serve: those of the plan, and behind them the endpoints of pods that were not published yet. `possible` are those that
+    /// The frontends to serve: those that are wanted, and behind them the endpoints of pods that were not published yet. `possible` are those that
     /// Services have; before all sources were read, others stay, too.
     pub(super) fn apply(
         &mut self,
@@ -156,7 +161,7 @@ mod tests {
     fn service_that_is_gone_is_not_held() {
         let mut hold = Hold::default();
         hold.begin(planned(&pods(&[(1, true)])));
-        let served = hold.apply(Frontends::default(), &BTreeSet::new(), &Pods::new(), true, Instant::now());
+        let served = hold.apply(Frontends::default(), &BTreeSet::new(), &Pods::default(), true, Instant::now());
         assert_eq!((endpoints(&served), hold.lasts()), (String::new(), false));
     }
 }

@@ -1,14 +1,19 @@
 //! Services of all sources, served: from objects and published pods to addresses, packet rules, names and what the API shows.
 //!
 //! [`Steward`] is one task. In: the view of objects and the [`backends`] (watch channels: the latest of each counts). Out: grants on disk
-//! ([`record`]), packet rules of the builtin network, names of the resolver, [`ServiceView`] of the API. A turn makes everything of the present
-//! state; it decides with [`plan`] and acts in the order of S6 and S17: record, remove names, change rules, add names.
+//! ([`record`]), packet rules of the builtin network, names of the resolver, [`ServiceView`] of the API. A turn takes the present state up
+//! ([`state`]), which says what Services it concerns; it decides with [`plan`] and acts in the order of S6 and S17: record, remove names, change
+//! rules, add names.
 
 mod addresses;
 mod backends;
 mod hold;
+mod index;
 mod plan;
 mod record;
+mod state;
+#[cfg(test)]
+mod tests;
 mod variables;
 
 pub(super) use backends::PublishedBackends;
@@ -17,32 +22,28 @@ pub(super) use variables::Variables;
 use addresses::Addresses;
 use backends::Pods;
 use hold::Hold;
-use plan::{Plan, Refused, SourcedService};
+use plan::{Refused, UNSERVED};
 use podstead_api::services::ServiceView;
-use podstead_dns::{Records, ServiceNames};
+use podstead_dns::{NamesOfServices, Records};
 use podstead_mux::ObjectView;
 use podstead_network::{BuiltinNetwork, ServeError, ServiceRanges};
 use podstead_pod::host_ports::HostPort;
 use podstead_pod::objects::Objects;
 use podstead_service::allocate::{Grants, HostSocket, Pool};
-use podstead_service::frontends::{Excess, Frontends, MOST_ENDPOINTS, MOST_ENDPOINTS_OF_HOST};
+use podstead_service::frontends::{Frontends, MOST_ENDPOINTS, MOST_ENDPOINTS_OF_HOST};
 use podstead_service::name::ObjectName;
 use podstead_service::range::PortRange;
 use podstead_sys::layout::Paths;
 use podstead_telemetry::error_chain;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
+use state::State;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use variables::Allocated;
-
-/// Reasons of events.
-const ADDRESS_TAKEN: &str = "ServiceAddressTaken";
-const NODE_PORT_TAKEN: &str = "NodePortTaken";
-const BALANCED_PORT_TAKEN: &str = "LoadBalancerPortTaken";
-const UNSERVED: &str = "ServiceUnserved";
 
 /// Time until something that failed, or a port that somebody has, is tried again.
 const RETRY: Duration = Duration::from_secs(10);
@@ -88,8 +89,8 @@ pub(super) struct Steward {
     objects: watch::Receiver<Arc<Objects>>,
     /// Addresses for the variables of containers.
     allocated: watch::Sender<Arc<Allocated>>,
-    /// Services as they were read last.
-    services: Vec<Arc<SourcedService>>,
+    /// Services and pods as they were seen last.
+    state: State,
     /// Grants on disk.
     recorded: Arc<Grants>,
     /// Ranges in the packet rules; `None` if the last change of these failed.
@@ -99,10 +100,12 @@ pub(super) struct Steward {
     /// Services that an earlier daemon left in the packet rules.
     hold: Hold,
     /// Names in the resolver.
-    names: Arc<Vec<ServiceNames>>,
+    names: NamesOfServices,
     /// Problems that were recorded as events.
     told: BTreeSet<(ObjectName, String)>,
     addresses: Addresses,
+    /// Primary addresses of the host that the API shows.
+    shown_host: Vec<IpAddr>,
 }
 
 impl Steward {
@@ -114,14 +117,15 @@ impl Steward {
             links,
             objects,
             allocated,
-            services: Vec::new(),
+            state: State::default(),
             recorded,
             in_force: Some(ServiceRanges::default()),
             frontends: Frontends::default(),
             hold: Hold::default(),
-            names: Arc::default(),
+            names: NamesOfServices::default(),
             told: BTreeSet::new(),
             addresses: Addresses::default(),
+            shown_host: Vec::new(),
         }
     }
 
@@ -138,7 +142,8 @@ impl Steward {
             let is_settled = match self.turn(&objects, &pods).await {
                 Ok(is_settled) => is_settled,
                 Err(error) => {
-                    self.tell_unserved(&objects, &error_chain(&error).to_string());
+                    self.state.forget();
+                    self.tell_unserved(&error_chain(&error).to_string());
                     false
                 }
             };
@@ -164,10 +169,9 @@ impl Steward {
 
     /// Serves the present state; false if a port of the host that somebody has is to be tried again.
     async fn turn(&mut self, objects: &Arc<Objects>, pods: &Pods) -> Result<bool, TurnError> {
-        self.services = plan::services(objects, &self.services);
-        let services = &self.services;
+        self.state.see(objects, pods);
         let ranges = match &self.links.network {
-            Some(network) if !services.is_empty() || !self.recorded.is_empty() => network.service_ranges().await?,
+            Some(network) if !self.state.is_empty() || !self.recorded.is_empty() => network.service_ranges().await?,
             Some(_) | None => ServiceRanges::default(),
         };
         if let Some(network) = &self.links.network
@@ -176,32 +180,20 @@ impl Steward {
             self.hold.begin(if left == ranges { frontends } else { Frontends::default() });
             self.frontends = self.hold.frontends();
         }
-        match self.services.is_empty() {
+        match self.state.is_empty() {
             true => self.addresses = Addresses::default(),
             false => self.addresses.renew(tokio::time::Instant::now()),
         }
-        let host = self.addresses.reachable.clone();
-        let mut pool =
-            Pool { ipv4: ranges.ipv4, ipv6: ranges.ipv6, node_ports: self.links.node_ports, host, taken: BTreeMap::new() };
-        let mut plan = Plan::new(&self.services, objects, pods, &self.recorded, &pool);
-        for _ in 0..MOST_SEARCHES {
-            let holders = self.holders(&plan.grants, &pool).await;
-            if holders.is_empty() {
-                break;
-            }
-            pool.taken.extend(holders);
-            plan = Plan::new(&self.services, objects, pods, &self.recorded, &pool);
+        if self.shown_host != self.addresses.primary {
+            self.state.forget();
         }
-        self.record(&plan.grants).map_err(TurnError::Record)?;
-        self.allocated.send_replace(Arc::new(Allocated {
-            of: Some(Arc::clone(objects)),
-            services: plan.services().cloned().collect(),
-            grants: Arc::clone(&plan.grants),
-        }));
-        self.remove_names(&plan.names);
-        let (frontends, excess) = plan.frontends(&self.frontends);
-        let frontends =
-            self.hold.apply(frontends, &plan.possible_frontends(), pods, objects.is_complete(), tokio::time::Instant::now());
+        self.decide(ranges).await;
+        let grants = Arc::clone(&self.state.decision().grants);
+        self.record(&grants).map_err(TurnError::Record)?;
+        self.allocate(objects);
+        let names = self.state.next_names(&self.names);
+        self.remove_names(&names);
+        let frontends = self.next_frontends(objects, pods);
         if let Some(network) = &self.links.network
             && (self.in_force != Some(ranges) || frontends != self.frontends)
         {
@@ -210,14 +202,72 @@ impl Steward {
             self.in_force = Some(ranges);
             self.links.view.count_change();
         }
-        if frontends != self.frontends {
-            self.frontends = frontends;
+        self.frontends = frontends;
+        self.set_names(names);
+        self.forget(objects, &grants).map_err(TurnError::Record)?;
+        self.tell();
+        self.show();
+        self.state.settle();
+        Ok(!self.hold.lasts() && !self.state.decision().refused.iter().any(|refused| refused.is_retried))
+    }
+
+    /// Decides who is served with what, unless nothing that it depends on has changed.
+    async fn decide(&mut self, ranges: ServiceRanges) {
+        let host = self.addresses.reachable.clone();
+        let mut pool =
+            Pool { ipv4: ranges.ipv4, ipv6: ranges.ipv6, node_ports: self.links.node_ports, host, taken: BTreeMap::new() };
+        if self.state.is_decided(&pool) {
+            return;
         }
-        self.set_names(Arc::clone(&plan.names));
-        self.forget(objects, &plan.grants).map_err(TurnError::Record)?;
-        self.tell(&plan.refused, &excess);
-        self.links.view.replace(plan.shown(&self.links.node, &self.addresses.primary));
-        Ok(!self.hold.lasts() && !plan.refused.iter().any(|refused| refused.is_retried))
+        self.state.decide(&self.recorded, &pool);
+        for _ in 0..MOST_SEARCHES {
+            let holders = self.holders(&self.state.decision().grants, &pool).await;
+            if holders.is_empty() {
+                break;
+            }
+            pool.taken.extend(holders);
+            self.state.decide(&self.recorded, &pool);
+        }
+    }
+
+    /// Gives addresses to those who make variables of them.
+    fn allocate(&self, objects: &Arc<Objects>) {
+        let (services, grants) = (self.state.to_allocate(), Arc::clone(&self.state.decision().grants));
+        self.allocated.send_if_modified(|allocated| {
+            let is_of_now = allocated.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, objects));
+            let is_same = is_of_now && Arc::ptr_eq(&allocated.services, &services) && Arc::ptr_eq(&allocated.grants, &grants);
+            if !is_same {
+                *allocated = Arc::new(Allocated { of: Some(Arc::clone(objects)), services, grants });
+            }
+            !is_same
+        });
+    }
+
+    /// The frontends to serve.
+    fn next_frontends(&mut self, objects: &Objects, pods: &Pods) -> Frontends {
+        if self.hold.holds() {
+            // Those of pods that were not published yet are no Service's: everything is looked at.
+            self.state.forget_frontends();
+        }
+        let frontends = self.state.frontends(&self.frontends);
+        if !self.hold.holds() {
+            return frontends;
+        }
+        let (possible, now) = (self.state.possible_frontends(), tokio::time::Instant::now());
+        self.hold.apply(frontends, &possible, pods, objects.is_complete(), now)
+    }
+
+    /// Shows what is served.
+    fn show(&mut self) {
+        let host = &self.addresses.primary;
+        match self.state.shown(&self.links.node, host) {
+            (shown, None) => self.links.view.replace(shown),
+            (shown, Some(gone)) => {
+                gone.iter().for_each(|service| self.links.view.hide(&service.namespace, &service.name));
+                shown.for_each(|shown| self.links.view.show(shown));
+            }
+        }
+        self.shown_host.clone_from(host);
     }
 
     /// Holders of ports that are to be given and were not before: pods, and programs that listen.
@@ -234,6 +284,9 @@ impl Steward {
 
     /// Makes new grants durable before anything shows them (S6).
     fn record(&mut self, grants: &Arc<Grants>) -> io::Result<()> {
+        if Arc::ptr_eq(&self.recorded, grants) {
+            return Ok(());
+        }
         for (name, grant) in grants.iter().filter(|(name, grant)| self.recorded.get(*name) != Some(grant)) {
             record::write(&self.links.paths.services(), name, grant)?;
         }
@@ -249,7 +302,7 @@ impl Steward {
 
     /// Gives back what belonged to Services that no source has any more (S5).
     fn forget(&mut self, objects: &Objects, grants: &Arc<Grants>) -> io::Result<()> {
-        if !objects.is_complete() {
+        if !objects.is_complete() || Arc::ptr_eq(&self.recorded, grants) {
             return Ok(());
         }
         let gone: Vec<ObjectName> = self.recorded.keys().filter(|name| !grants.contains_key(*name)).cloned().collect();
@@ -261,36 +314,32 @@ impl Steward {
         Ok(())
     }
 
-    /// Takes names away that lead nowhere after the next change of rules.
-    fn remove_names(&mut self, next: &[ServiceNames]) {
-        if *self.names == next {
-            return;
-        }
-        let next: BTreeMap<&ObjectName, &ServiceNames> = next.iter().map(|names| (names.name(), names)).collect();
-        let stays = |names: &&ServiceNames| next.get(names.name()) == Some(names);
-        let kept: Vec<ServiceNames> = self.names.iter().filter(stays).cloned().collect();
-        if kept.len() != self.names.len() {
-            self.set_names(Arc::new(kept));
-        }
+    /// Takes names away whose addresses lead nowhere after the next change of rules.
+    fn remove_names(&mut self, next: &NamesOfServices) {
+        let without = self.names.without_lost_addresses(next);
+        self.set_names(without);
     }
 
-    fn set_names(&mut self, names: Arc<Vec<ServiceNames>>) {
-        // Others share what is kept.
+    fn set_names(&mut self, names: NamesOfServices) {
         if names == self.names {
             return;
         }
         if let Some(records) = &self.links.names {
-            records.set_services(Arc::clone(&names));
+            records.set_services(names.clone());
         }
         self.names = names;
     }
 
     /// Records an event for each refusal, once while it lasts.
-    fn tell(&mut self, refused: &[Refused], excess: &Excess) {
+    fn tell(&mut self) {
+        let (refused, excess) = (&self.state.decision().refused, self.state.excess());
+        if refused.is_empty() && excess.is_empty() && self.told.is_empty() {
+            return;
+        }
         let mut lasting = BTreeSet::new();
         for Refused { service, reason, message, is_retried: _ } in refused {
             lasting.insert((service.clone(), message.clone()));
-            if self.told.insert((service.clone(), message.clone())) {
+            if !self.told.contains(&(service.clone(), message.clone())) {
                 self.event(service, reason, message);
             }
         }
@@ -301,20 +350,19 @@ impl Steward {
         let of_service = excess.of_service.iter().map(|service| (service, &of_service));
         for (service, message) in of_service.chain(excess.of_host.iter().map(|service| (service, &of_host))) {
             lasting.insert((service.clone(), message.clone()));
-            if self.told.insert((service.clone(), message.clone())) {
+            if !self.told.contains(&(service.clone(), message.clone())) {
                 self.event(service, UNSERVED, message);
             }
         }
-        self.told.retain(|told| lasting.contains(told));
+        self.told = lasting;
     }
 
     /// Records that Services are not served.
-    fn tell_unserved(&mut self, objects: &Objects, message: &str) {
+    fn tell_unserved(&mut self, message: &str) {
         tracing::warn!(error = message, "cannot serve Services");
-        for service in plan::services(objects, &self.services) {
-            let name = service.definition.name.clone();
+        for name in self.state.names() {
             if self.told.insert((name.clone(), message.to_owned())) {
-                self.event(&name, UNSERVED, message);
+                self.event(name, UNSERVED, message);
             }
         }
     }

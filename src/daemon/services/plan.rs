@@ -1,18 +1,15 @@
-//! The plan of a turn: addresses, endpoints, frontends, names and what the API shows. **Pure**.
+//! Decisions of a turn: the Services that are served, their addresses, and the objects that the API shows. **Pure**.
 
 use super::backends::{Pods, PublishedPod};
-use super::{ADDRESS_TAKEN, BALANCED_PORT_TAKEN, NODE_PORT_TAKEN, UNSERVED};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, LoadBalancerStatus, Service, ServiceStatus};
 use podstead_api::services::Shown;
-use podstead_dns::ServiceNames;
 use podstead_pod::SourceId;
 use podstead_pod::host_ports::Protocol;
 use podstead_pod::objects::{NetworkKind, NetworkObject, Object, Objects, PackedObject};
 use podstead_pod::sharing::Sharing;
 use podstead_service::allocate::{Allocation, Grant, Grants, HostSocket, Pool, RefusalReason, allocate};
 use podstead_service::definition::{Definition, Exposure, Families, FamilyPolicy, Port, Role, Target};
-use podstead_service::endpoints::{Backend, Backends, ServiceEndpoints, Slice};
-use podstead_service::frontends::{Excess, Frontend, Frontends};
+use podstead_service::endpoints::{Backend, ServiceEndpoints};
 use podstead_service::limit::{self, MOST_SERVICES};
 use podstead_service::name::ObjectName;
 use podstead_service::range::Family;
@@ -21,13 +18,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+/// Reasons of events.
+const ADDRESS_TAKEN: &str = "ServiceAddressTaken";
+const NODE_PORT_TAKEN: &str = "NodePortTaken";
+const BALANCED_PORT_TAKEN: &str = "LoadBalancerPortTaken";
+pub(super) const UNSERVED: &str = "ServiceUnserved";
+
 /// A Service of a source.
 #[derive(Debug)]
 pub(super) struct SourcedService {
     pub(super) definition: Definition,
     pub(super) source: SourceId,
     /// A Service.
-    object: Arc<PackedObject>,
+    pub(super) object: Arc<PackedObject>,
 }
 
 /// Something that a Service asks for and does not get.
@@ -62,7 +65,7 @@ pub(super) fn services(objects: &Objects, before: &[Arc<SourcedService>]) -> Vec
 }
 
 /// Objects of one kind of the network, in the order of their names, with their sources.
-fn packed(objects: &Objects, kind: NetworkKind) -> impl Iterator<Item = (&Arc<PackedObject>, &SourceId)> {
+pub(super) fn packed(objects: &Objects, kind: NetworkKind) -> impl Iterator<Item = (&Arc<PackedObject>, &SourceId)> {
     objects.iter().filter_map(move |(_, held)| match &held.object {
         Object::Network(object) => (object.kind() == kind).then_some((object, &held.source)),
         Object::ConfigMap(_) | Object::Secret(_) | Object::PersistentVolumeClaim(_) => None,
@@ -82,97 +85,82 @@ pub(super) fn ports(grants: &Grants) -> impl Iterator<Item = HostSocket> {
     })
 }
 
-/// Everything that follows from the present state.
-#[derive(Debug)]
-pub(super) struct Plan {
+/// The Services that are served, and what they are given. It does not depend on what is behind them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Decision {
     pub(super) grants: Arc<Grants>,
-    pub(super) names: Arc<Vec<ServiceNames>>,
     pub(super) refused: Vec<Refused>,
-    served: Vec<(Arc<SourcedService>, ServiceEndpoints)>,
+    /// Services that are not served at all.
+    pub(super) hidden: BTreeSet<ObjectName>,
 }
 
-impl Plan {
+impl Decision {
     /// Decides. `recorded` are the grants on disk.
     pub(super) fn new(services: &[Arc<SourcedService>], objects: &Objects, pods: &Pods, recorded: &Grants, pool: &Pool) -> Self {
-        let sharing = objects.sharing();
-        let pods: Vec<&PublishedPod> = pods.values().map(|pod| &**pod).collect();
-        let mut refused = Vec::new();
-        let mut served = Vec::new();
-        let slices = of_sources(objects);
-        let everything = (!sharing.restricts_any())
-            .then(|| Backends::new(pods.iter().map(|pod| &pod.backend), slices.iter().map(|(slice, _)| slice)));
+        let (mut refused, mut hidden) = (Vec::new(), BTreeSet::new());
         for service in services {
-            if let Some(owner) = name_is_of_another(service, &pods, sharing) {
+            if let Some(owner) = name_is_of_another(service, pods, objects.sharing()) {
                 let message = format!("its name belongs to a pod of source {owner}: the Service has no name, address or port");
                 let service = service.definition.name.clone();
+                hidden.insert(service.clone());
                 refused.push(Refused { service, reason: UNSERVED, message, is_retried: false });
-                continue;
             }
-            let endpoints = match &everything {
-                Some(backends) => backends.endpoints(&service.definition),
-                None => reachable(service, &pods, &slices, sharing).endpoints(&service.definition),
-            };
-            served.push((Arc::clone(service), endpoints));
         }
-        let absent: Vec<Definition> = recorded
-            .iter()
-            .filter(|(name, _)| !objects.is_complete() && !services.iter().any(|service| service.definition.name == **name))
-            .map(|(name, grant)| placeholder(name, grant))
-            .collect();
-        let definitions = absent.iter().chain(served.iter().map(|(service, _)| &service.definition));
-        let beyond = limit::beyond(definitions, recorded);
-        served.retain(|(service, _)| !beyond.contains(&service.definition.name));
+        let absent = absent(services, objects, recorded);
+        let served = |hidden: &BTreeSet<ObjectName>| -> Vec<&Definition> {
+            let definitions = services.iter().map(|service| &service.definition);
+            definitions.filter(|definition| !hidden.contains(&definition.name)).collect()
+        };
+        let beyond = limit::beyond(absent.iter().chain(served(&hidden)), recorded);
+        hidden.extend(beyond.iter().cloned());
         refused.extend(beyond.into_iter().map(too_many));
-        let definitions: Vec<&Definition> = served.iter().map(|(service, _)| &service.definition).chain(&absent).collect();
+        let mut definitions = served(&hidden);
         let has_addresses = pool.ipv4.is_some() || pool.ipv6.is_some();
-        let Allocation { grants, refusals } =
-            if has_addresses { allocate(&definitions, recorded, pool) } else { Allocation::default() };
         if !has_addresses {
-            let wants_address = |(service, _): &&(Arc<SourcedService>, _)| matches!(service.definition.role, Role::Cluster { .. });
-            refused.extend(served.iter().filter(wants_address).map(|(service, _)| Refused {
-                service: service.definition.name.clone(),
+            let wants_address = |definition: &&&Definition| matches!(definition.role, Role::Cluster { .. });
+            refused.extend(definitions.iter().filter(wants_address).map(|definition| Refused {
+                service: definition.name.clone(),
                 reason: UNSERVED,
                 message: "it has no address: only podstead's own network (network.type: builtin) serves Services".to_owned(),
                 is_retried: false,
             }));
         }
+        definitions.extend(&absent);
+        let Allocation { grants, refusals } =
+            if has_addresses { allocate(&definitions, recorded, pool) } else { Allocation::default() };
         refused.extend(refusals.into_iter().map(|refusal| Refused {
             reason: reason(refusal.reason),
             message: format!("{}: {}", refusal.field, refusal.message),
             service: refusal.service,
             is_retried: is_retried(refusal.reason),
         }));
-        let names = served.iter().filter_map(|(service, endpoints)| ServiceNames::of(&service.definition, &grants, endpoints));
-        Self { names: Arc::new(names.collect()), grants: Arc::new(grants), refused, served }
+        Self { grants: Arc::new(grants), refused, hidden }
     }
+}
 
-    /// The frontends that take the place of those that are there, and Services with too many endpoints.
-    pub(super) fn frontends(&self, before: &Frontends) -> (Frontends, Excess) {
-        before.next(self.served.iter().map(|(service, endpoints)| (&service.definition, endpoints)), &self.grants)
+/// Services whose sources were not heard yet.
+fn absent(services: &[Arc<SourcedService>], objects: &Objects, recorded: &Grants) -> Vec<Definition> {
+    if objects.is_complete() {
+        return Vec::new();
     }
+    let there: BTreeSet<&ObjectName> = services.iter().map(|service| &service.definition.name).collect();
+    recorded.iter().filter(|(name, _)| !there.contains(name)).map(|(name, grant)| placeholder(name, grant)).collect()
+}
 
-    /// The frontends that Services have, whatever is behind them.
-    pub(super) fn possible_frontends(&self) -> BTreeSet<Frontend> {
-        Frontends::of_services(self.served.iter().map(|(service, _)| &service.definition), &self.grants)
+/// A Service and its EndpointSlices as the API has them.
+pub(super) fn shown(
+    service: &SourcedService,
+    endpoints: &ServiceEndpoints,
+    grant: Option<&Grant>,
+    node: &str,
+    host: &[IpAddr],
+) -> Shown {
+    let object = completed(service, grant, host);
+    let mut slices = slices(&service.definition, endpoints, node);
+    for slice in &mut slices {
+        slice.metadata.creation_timestamp.clone_from(&object.metadata.creation_timestamp);
     }
-
-    /// The Services that are served.
-    pub(super) fn services(&self) -> impl Iterator<Item = &Arc<SourcedService>> {
-        self.served.iter().map(|(service, _)| service)
-    }
-
-    /// Services and their EndpointSlices as the API has them.
-    pub(super) fn shown(&self, node: &str, host: &[IpAddr]) -> impl Iterator<Item = Shown> {
-        let show = move |(service, endpoints): &(Arc<SourcedService>, ServiceEndpoints)| {
-            let shown = completed(service, self.grants.get(&service.definition.name), host);
-            let mut slices = slices(&service.definition, endpoints, node);
-            for slice in &mut slices {
-                slice.metadata.creation_timestamp.clone_from(&shown.metadata.creation_timestamp);
-            }
-            Shown { service: shown, slices, source: service.source.clone() }
-        };
-        self.served.iter().map(show)
-    }
+    Shown { service: object, slices, source: service.source.clone() }
 }
 
 /// The refusal of a Service that is too many.
@@ -203,36 +191,16 @@ fn is_retried(reason: RefusalReason) -> bool {
     }
 }
 
-/// EndpointSlices of sources.
-fn of_sources(objects: &Objects) -> Vec<(Slice, &SourceId)> {
-    let slices = packed(objects, NetworkKind::EndpointSlice).filter_map(|(object, source)| match object.unpack() {
-        NetworkObject::EndpointSlice(slice) => Some((Slice::of(&slice)?, source)),
-        NetworkObject::Service(_) | NetworkObject::Namespace(_) | NetworkObject::NetworkPolicy(_) => None,
-    });
-    slices.collect()
-}
-
-/// The pods and slices that may be behind a Service: those of its own realm. Pods of others may join a Service of an unrestricted source that
-/// is shared with them as a subdomain.
-fn reachable<'a>(
-    service: &SourcedService,
-    pods: &[&'a PublishedPod],
-    slices: &'a [(Slice, &SourceId)],
-    sharing: &Sharing,
-) -> Backends<'a> {
+/// Returns true if a pod may be behind a Service. Pods of others may join a Service of an unrestricted source that is shared with them as a
+/// subdomain.
+pub(super) fn may_join(pod: &PublishedPod, service: &SourcedService, sharing: &Sharing) -> bool {
     let SourcedService { definition, source, .. } = service;
-    let may_join = |pod: &PublishedPod| {
-        !sharing.are_apart(&pod.source, source)
-            || (!sharing.is_restricted(source) && sharing.may_join(&pod.source, source, &definition.name.name))
-    };
-    let pods =
-        pods.iter().filter(|pod| pod.backend.name.namespace == definition.name.namespace && may_join(pod)).map(|pod| &pod.backend);
-    let slices = slices.iter().filter(|(_, of)| !sharing.are_apart(of, source)).map(|(slice, _)| slice);
-    Backends::new(pods, slices)
+    !sharing.are_apart(&pod.source, source)
+        || (!sharing.is_restricted(source) && sharing.may_join(&pod.source, source, &definition.name.name))
 }
 
 /// The source of a pod that has the name of a restricted source's Service, or has it as its subdomain.
-fn name_is_of_another<'a>(service: &SourcedService, pods: &[&'a PublishedPod], sharing: &Sharing) -> Option<&'a SourceId> {
+fn name_is_of_another<'a>(service: &SourcedService, pods: &'a Pods, sharing: &Sharing) -> Option<&'a SourceId> {
     if !sharing.is_restricted(&service.source) {
         return None;
     }
@@ -243,10 +211,10 @@ fn name_is_of_another<'a>(service: &SourcedService, pods: &[&'a PublishedPod], s
         let is_subdomain = backend.hostname.as_ref().is_some_and(|(_, subdomain)| subdomain == name);
         of_pod == name || is_suffixed || is_subdomain
     };
-    let is_of_another = |pod: &&&PublishedPod| {
+    let is_of_another = |pod: &&Arc<PublishedPod>| {
         pod.backend.name.namespace == *namespace && sharing.are_apart(&pod.source, &service.source) && has_name(&pod.backend)
     };
-    pods.iter().find(is_of_another).map(|pod| &pod.source)
+    pods.values().find(is_of_another).map(|pod| &pod.source)
 }
 
 /// A Service whose source was not heard yet, as its record has it: it keeps what was given to it.
@@ -333,6 +301,7 @@ fn completed(service: &SourcedService, grant: Option<&Grant>, host: &[IpAddr]) -
 
 #[cfg(test)]
 mod tests {
+    use super::super::state::State;
     use super::super::variables::Allocated;
     use super::*;
     use podstead_pod::PodUid;
@@ -387,17 +356,21 @@ mod tests {
         Pool { ipv4, ipv6, node_ports: PortRange::NODE_PORTS, host: BTreeSet::new(), taken: BTreeMap::new() }
     }
 
-    fn plan(objects: &Objects, pods: &Pods, recorded: &Grants) -> Plan {
-        Plan::new(&services(objects, &[]), objects, pods, recorded, &pool())
+    fn state(objects: &Objects, pods: &Pods) -> State {
+        let mut state = State::default();
+        state.see(&Arc::new(objects.clone()), pods);
+        state.decide(&Grants::new(), &pool());
+        state
     }
 
     /// Names of the pods behind each Service.
-    fn behind(plan: &Plan) -> Vec<(String, Vec<String>)> {
-        let of = |(service, endpoints): &(Arc<SourcedService>, ServiceEndpoints)| {
+    fn behind(state: &State) -> Vec<(String, Vec<String>)> {
+        let of = |service: &Arc<SourcedService>| {
+            let endpoints = state.endpoints(service);
             let pods = endpoints.ports[0].iter().filter_map(|endpoint| Some(endpoint.pod.as_ref()?.0.name.clone()));
             (service.definition.name.name.clone(), pods.collect())
         };
-        plan.served.iter().map(of).collect()
+        state.served().map(of).collect()
     }
 
     fn expected(service: &str, pods: &[&str]) -> (String, Vec<String>) {
@@ -408,8 +381,7 @@ mod tests {
     fn restricted_service_captures_no_pods_of_others() {
         let objects = objects(&["site", "other", "guest!"], Vec::new(), &[("site", "web"), ("guest", "trap")]);
         let pods = pods(&[("site", "a"), ("other", "b"), ("guest", "c")]);
-        let plan = plan(&objects, &pods, &Grants::new());
-        assert_eq!(behind(&plan), [expected("web", &["a", "b"]), expected("trap", &["c"])]);
+        assert_eq!(behind(&state(&objects, &pods)), [expected("web", &["a", "b"]), expected("trap", &["c"])]);
     }
 
     #[test]
@@ -424,7 +396,7 @@ mod tests {
         let pods = pods(&[("site", "a"), ("guest", "c")]);
         for (shared, expected_pods) in [("web", &["a", "c"][..]), ("other", &["a"])] {
             let objects = objects(&["site", "guest!"], shares(shared), &[("site", "web")]);
-            assert_eq!(behind(&plan(&objects, &pods, &Grants::new())), [expected("web", expected_pods)]);
+            assert_eq!(behind(&state(&objects, &pods)), [expected("web", expected_pods)]);
         }
     }
 
@@ -432,27 +404,28 @@ mod tests {
     fn name_of_another_source_is_not_taken() {
         // Of a Service: also if the restricted source is configured first.
         let both = objects(&["guest!", "site"], Vec::new(), &[("guest", "web"), ("site", "web")]);
-        let found = plan(&both, &pods(&[("site", "a"), ("guest", "c")]), &Grants::new());
+        let found = state(&both, &pods(&[("site", "a"), ("guest", "c")]));
         assert_eq!(behind(&found), [expected("web", &["a"])]);
         // Of a pod, with the suffix of its node or without.
         for pod in ["redis", "redis-edge"] {
             let objects = objects(&["site", "guest!"], Vec::new(), &[("guest", "redis")]);
-            let found = plan(&objects, &pods(&[("site", pod)]), &Grants::new());
-            assert_eq!((behind(&found), found.names.len(), found.grants.len()), (Vec::new(), 0, 0));
-            assert_eq!(found.refused[0].reason, UNSERVED);
-            assert!(found.refused[0].message.contains("a pod of source site"), "{:?}", found.refused);
+            let found = state(&objects, &pods(&[("site", pod)]));
+            assert_eq!((behind(&found), found.decision().grants.len()), (Vec::new(), 0));
+            let refused = &found.decision().refused;
+            assert_eq!(refused[0].reason, UNSERVED);
+            assert!(refused[0].message.contains("a pod of source site"), "{refused:?}");
         }
         // Its own pod may have it.
         let own = objects(&["site", "guest!"], Vec::new(), &[("guest", "redis")]);
-        assert_eq!(behind(&plan(&own, &pods(&[("guest", "redis")]), &Grants::new())), [expected("redis", &["redis"])]);
+        assert_eq!(behind(&state(&own, &pods(&[("guest", "redis")]))), [expected("redis", &["redis"])]);
     }
 
     #[test]
     fn variables_of_restricted_service_reach_no_others() {
         let objects = objects(&["site", "guest!"], Vec::new(), &[("site", "web"), ("guest", "trap")]);
-        let plan = plan(&objects, &pods(&[]), &Grants::new());
-        let services = plan.services().cloned().collect();
-        let allocated = Allocated { of: Some(Arc::new(objects)), services, grants: Arc::clone(&plan.grants) };
+        let state = state(&objects, &pods(&[]));
+        let services = state.to_allocate();
+        let allocated = Allocated { of: Some(Arc::new(objects)), services, grants: Arc::clone(&state.decision().grants) };
         let hosts = |source: &str| {
             let variables = allocated.variables("default", &SourceId::new(source), true);
             variables.into_iter().map(|(name, _)| name).filter(|name| name.ends_with("_SERVICE_HOST")).collect::<Vec<_>>()
@@ -465,14 +438,14 @@ mod tests {
     fn service_without_range_is_reported() {
         let objects = objects(&["site"], Vec::new(), &[("site", "web")]);
         let pool = Pool { ipv4: None, ..pool() };
-        let plan = Plan::new(&services(&objects, &[]), &objects, &Pods::new(), &Grants::new(), &pool);
-        assert_eq!((plan.grants.len(), plan.refused[0].reason), (0, UNSERVED));
+        let decision = Decision::new(&services(&objects, &[]), &objects, &Pods::default(), &Grants::new(), &pool);
+        assert_eq!((decision.grants.len(), decision.refused[0].reason), (0, UNSERVED));
     }
 
     #[test]
     fn address_that_is_not_given_is_not_shown() {
         let objects = objects(&["site"], Vec::new(), &[("site", "far@192.0.2.9"), ("site", "near@10.202.0.9")]);
-        let plan = plan(&objects, &Pods::new(), &Grants::new());
+        let plan = Decision::new(&services(&objects, &[]), &objects, &Pods::default(), &Grants::new(), &pool());
         assert_eq!(plan.refused[0].reason, ADDRESS_TAKEN);
         let shown = services(&objects, &[]).into_iter().map(|service| {
             let object = completed(&service, plan.grants.get(&service.definition.name), &[]);
@@ -486,10 +459,13 @@ mod tests {
     fn unheard_service_keeps_its_address() {
         let none = objects(&["site"], Vec::new(), &[]);
         let web = ObjectName { namespace: "default".into(), name: "web".into() };
-        let first = plan(&objects(&["site"], Vec::new(), &[("site", "web")]), &Pods::new(), &Grants::new()).grants;
+        let grants = |objects: &Objects, recorded: &Grants| {
+            Decision::new(&services(objects, &[]), objects, &Pods::default(), recorded, &pool()).grants
+        };
+        let first = grants(&objects(&["site"], Vec::new(), &[("site", "web")]), &Grants::new());
         assert!(first.contains_key(&web));
         let unheard = Objects::new(Arc::clone(none.sharing()), |_| false);
-        assert_eq!(plan(&unheard, &Pods::new(), &first).grants, first, "its source was not heard");
-        assert_eq!(*plan(&none, &Pods::new(), &first).grants, Grants::new(), "its source has it no more");
+        assert_eq!(grants(&unheard, &first), first, "its source was not heard");
+        assert_eq!(*grants(&none, &first), Grants::new(), "its source has it no more");
     }
 }

@@ -21,7 +21,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 pub(super) struct Allocated {
     /// The view that they are from; `None` before the first turn.
     pub(super) of: Option<Arc<Objects>>,
-    pub(super) services: Vec<Arc<SourcedService>>,
+    pub(super) services: Arc<Vec<Arc<SourcedService>>>,
     pub(super) grants: Arc<Grants>,
 }
 

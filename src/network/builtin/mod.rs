@@ -277,10 +277,9 @@ impl Shared {
         let begin = tokio::time::Instant::now();
         let (moved, were, added) = {
             let mut rules = self.rules();
-            let (were, before) = (rules.service_ranges(), rules.behind_node_ports());
+            let (were, before) = (rules.service_ranges(), rules.frontends().clone());
             let moved = rules.serve(ranges, frontends)?;
-            let added: BTreeSet<IpAddr> = rules.behind_node_ports().difference(&before).copied().collect();
-            (moved, were, added)
+            (moved, were, before.new_behind_node_ports(rules.frontends()))
         };
         tracing::debug!(took_us = begin.elapsed().as_micros(), "packet rules of Services are changed");
         self.open_to_loopback(&added);

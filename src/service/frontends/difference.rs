@@ -1,7 +1,7 @@
 //! The difference of two sets of frontends, as operations on elements.
 
+use super::Frontends;
 use super::elements::{Chain, Elements, Key, Value, chains, of};
-use super::{Backing, Frontend, Frontends};
 use std::collections::BTreeSet;
 
 /// One operation on an element.
@@ -30,18 +30,18 @@ impl Change {
 }
 
 /// The change that makes `after` of `before`: first endpoints that come or take another's place, then what leads to them, then endpoints that go
-/// (R1, R2). Frontends that are the same in both cost a comparison.
+/// (R1, R2). Frontends that both share cost nothing.
 pub fn difference(before: &Frontends, after: &Frontends) -> Change {
     let (mut old, mut new) = (Elements::new(), Elements::new());
-    let changed = |one: &Frontends, other: &Frontends, elements: &mut Elements| {
-        let differs = |(frontend, backing): &(&Frontend, &Backing)| other.frontends.get(frontend) != Some(backing);
-        for (frontend, backing) in one.frontends.iter().filter(differs) {
-            elements.extend(of(frontend, backing));
-        }
-        elements.extend(one.elsewhere.difference(&other.elsewhere).map(|socket| (Key::Elsewhere(*socket), Value::Present)));
-    };
-    changed(before, after, &mut old);
-    changed(after, before, &mut new);
+    for (frontend, one, other) in before.frontends.differences(&after.frontends) {
+        old.extend(one.map(|backing| of(frontend, backing)).into_iter().flatten());
+        new.extend(other.map(|backing| of(frontend, backing)).into_iter().flatten());
+    }
+    for (socket, one, other) in before.elsewhere.differences(&after.elsewhere) {
+        let element = (Key::Elsewhere(*socket), Value::Present);
+        old.extend(one.map(|_| element));
+        new.extend(other.map(|_| element));
+    }
     of_elements(&old, &new)
 }
 

@@ -114,7 +114,7 @@ impl Frontends {
     /// All elements.
     pub fn elements(&self) -> Elements {
         let mut all: Elements = self.frontends.iter().flat_map(|(frontend, backing)| of(frontend, backing)).collect();
-        all.extend(self.elsewhere.iter().map(|socket| (Key::Elsewhere(*socket), Value::Present)));
+        all.extend(self.elsewhere.keys().map(|socket| (Key::Elsewhere(*socket), Value::Present)));
         all
     }
 

@@ -9,11 +9,12 @@ mod tests;
 pub use difference::{Change, Operation, difference, of_elements};
 pub use elements::{Chain, Elements, Key, Value};
 
-use crate::allocate::Grants;
+use crate::allocate::{Grant, Grants};
 use crate::definition::{Definition, Exposure, Role};
 use crate::endpoints::{Endpoint, ServiceEndpoints, used};
 use crate::name::ObjectName;
 use crate::range::{Family, Subnet};
+use crate::shared_map::SharedMap;
 use podstead_pod::host_ports::Protocol;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -33,6 +34,13 @@ pub struct Excess {
     pub of_host: BTreeSet<ObjectName>,
 }
 
+impl Excess {
+    /// Returns true if all endpoints are used.
+    pub fn is_empty(&self) -> bool {
+        self.of_service.is_empty() && self.of_host.is_empty()
+    }
+}
+
 /// A frontend on its way into the rules.
 struct Wanted<'a> {
     service: &'a Definition,
@@ -42,7 +50,8 @@ struct Wanted<'a> {
     /// Endpoints that come.
     new: Vec<SocketAddr>,
     source_ranges: BTreeSet<Subnet>,
-    elsewhere: BTreeSet<Socket>,
+    /// Endpoints that are not on this host, whether they are used or not.
+    elsewhere: BTreeSet<SocketAddr>,
 }
 
 /// An address and a port that clients connect to.
@@ -85,15 +94,58 @@ pub struct Backing {
     pub affinity: Option<u32>,
     /// The clients that are answered; empty for all (S12).
     pub source_ranges: BTreeSet<Subnet>,
+    /// The endpoints that are not on this host.
+    pub elsewhere: Elsewhere,
+}
+
+/// The endpoints of a frontend that are not on this host (S16).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Elsewhere {
+    /// None of them.
+    #[default]
+    None,
+    /// All of them.
+    All,
+    /// These.
+    Some(Arc<BTreeSet<SocketAddr>>),
+}
+
+impl Elsewhere {
+    /// Of these endpoints, those that are among `all`.
+    fn of(endpoints: &[SocketAddr], mut all: BTreeSet<SocketAddr>) -> Self {
+        all.retain(|socket| endpoints.contains(socket));
+        match all.len() {
+            0 => Self::None,
+            count if count == endpoints.len() => Self::All,
+            _ => Self::Some(Arc::new(all)),
+        }
+    }
+
+    fn has(&self, endpoint: &SocketAddr) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Some(these) => these.contains(endpoint),
+        }
+    }
+}
+
+impl Backing {
+    /// The endpoints that are not on this host, with the protocol of the frontend.
+    fn elsewhere(&self, protocol: Protocol) -> impl Iterator<Item = Socket> {
+        self.endpoints.iter().filter(|endpoint| self.elsewhere.has(endpoint)).map(move |endpoint| Socket::of(*endpoint, protocol))
+    }
 }
 
 /// All frontends that have an endpoint. Who connects to an address of a Service and finds no frontend is refused (S19).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frontends {
     // Shared by copies: who decides and who has them in the kernel keep them both.
-    frontends: Arc<BTreeMap<Frontend, Backing>>,
-    /// Endpoints that are not on this host: the source of packets to them is rewritten (S16).
-    elsewhere: Arc<BTreeSet<Socket>>,
+    frontends: SharedMap<Frontend, Backing>,
+    /// Endpoints that are not on this host, each with the number of frontends that lead to it: the source of packets to them is rewritten (S16).
+    elsewhere: SharedMap<Socket, u32>,
+    /// Number of endpoints of all frontends.
+    endpoints: usize,
 }
 
 /// Endpoints by their index, seconds of bonds, and the clients that are answered, as the kernel has them.
@@ -106,11 +158,42 @@ impl Frontends {
     /// The frontends that take the place of `self`. Endpoints that stay keep their index, so that few elements change (R1). Names also the Services
     /// of which some endpoints are left out: new ones, never one that is in the rules (S28).
     pub fn next<'a>(&self, services: impl IntoIterator<Item = Served<'a>>, grants: &Grants) -> (Self, Excess) {
-        let (mut next, mut next_elsewhere, mut excess) = (BTreeMap::new(), BTreeSet::new(), Excess::default());
         let services = services.into_iter().filter(|(service, _)| service.has_packet_rules);
         let wanted: Vec<Wanted<'_>> = services.flat_map(|(service, endpoints)| self.wanted(service, endpoints, grants)).collect();
         let kept: usize = wanted.iter().map(|wanted| wanted.kept.len()).sum();
-        let mut room = MOST_ENDPOINTS_OF_HOST.saturating_sub(kept);
+        let (backings, excess) = self.decide(wanted, MOST_ENDPOINTS_OF_HOST.saturating_sub(kept));
+        (backings.into_iter().collect(), excess)
+    }
+
+    /// The same where only some Services are others than before. `had` are the frontends that these had, `services` are those that are there now.
+    /// `None` if the host has no room for all of their endpoints: then [`Frontends::next`] says who gets it.
+    pub fn with<'a>(
+        &self,
+        had: impl IntoIterator<Item = Frontend>,
+        services: impl IntoIterator<Item = Served<'a>>,
+        grants: &Grants,
+    ) -> Option<(Self, Excess)> {
+        let services = services.into_iter().filter(|(service, _)| service.has_packet_rules);
+        let wanted: Vec<Wanted<'_>> = services.flat_map(|(service, endpoints)| self.wanted(service, endpoints, grants)).collect();
+        let touched: BTreeSet<Frontend> = had.into_iter().chain(wanted.iter().map(|wanted| wanted.frontend)).collect();
+        let known = |frontend: &Frontend| self.frontends.get(frontend).map_or(0, |backing| backing.endpoints.len());
+        let of_others = self.endpoints.saturating_sub(touched.iter().map(known).sum());
+        let kept: usize = wanted.iter().map(|wanted| wanted.kept.len()).sum();
+        let (backings, excess) = self.decide(wanted, MOST_ENDPOINTS_OF_HOST.saturating_sub(of_others + kept));
+        if !excess.of_host.is_empty() {
+            return None;
+        }
+        let mut backings: BTreeMap<Frontend, Backing> = backings.into_iter().collect();
+        let mut next = self.clone();
+        for frontend in touched {
+            next.set(frontend, backings.remove(&frontend));
+        }
+        Some((next, excess))
+    }
+
+    /// The endpoints of frontends, with so much room for new ones.
+    fn decide(&self, wanted: Vec<Wanted<'_>>, mut room: usize) -> (Vec<(Frontend, Backing)>, Excess) {
+        let (mut next, mut excess) = (Vec::with_capacity(wanted.len()), Excess::default());
         for Wanted { service, frontend, mut kept, mut new, source_ranges, elsewhere } in wanted {
             let room_of_service = MOST_ENDPOINTS.saturating_sub(kept.len());
             if new.len() > room_of_service {
@@ -128,24 +211,48 @@ impl Frontends {
             if endpoints.is_empty() {
                 continue;
             }
-            let is_used = |socket: &Socket| endpoints.contains(&SocketAddr::new(socket.address, socket.port));
-            next_elsewhere.extend(elsewhere.into_iter().filter(is_used));
+            let elsewhere = Elsewhere::of(&endpoints, elsewhere);
             // `nft` 1.0.6 cannot load a listing with rules that bind clients over IPv6 (R4).
             let affinity = service.affinity.filter(|_| frontend.family() == Family::V4);
             let known = self.frontends.get(&frontend).filter(|backing| *backing.endpoints == *endpoints);
             let endpoints = known.map_or_else(|| endpoints.into(), |backing| Arc::clone(&backing.endpoints));
-            next.insert(frontend, Backing { endpoints, affinity, source_ranges });
+            next.push((frontend, Backing { endpoints, affinity, source_ranges, elsewhere }));
         }
-        // A map that is filled in order is half empty; one that is made of another is not.
-        next = next.into_iter().collect();
-        (Self { frontends: Arc::new(next), elsewhere: Arc::new(next_elsewhere) }, excess)
+        (next, excess)
+    }
+
+    /// Sets what is behind a frontend.
+    fn set(&mut self, frontend: Frontend, backing: Option<Backing>) {
+        let before = match backing.clone() {
+            Some(backing) => self.frontends.insert(frontend, backing),
+            None => self.frontends.remove(&frontend),
+        };
+        let (before, backing) = (before.as_ref(), backing.as_ref());
+        let length = |backing: Option<&Backing>| backing.map_or(0, |backing| backing.endpoints.len());
+        self.endpoints = self.endpoints + length(backing) - length(before);
+        let sockets = |backing: Option<&Backing>| -> BTreeSet<Socket> {
+            backing.into_iter().flat_map(|backing| backing.elsewhere(frontend.protocol())).collect()
+        };
+        let (before, after) = (sockets(before), sockets(backing));
+        for socket in after.difference(&before) {
+            let count = self.elsewhere.get(socket).copied().unwrap_or_default();
+            self.elsewhere.insert(*socket, count + 1);
+        }
+        for socket in before.difference(&after) {
+            let count = self.elsewhere.get(socket).copied().unwrap_or_default();
+            if count > 1 {
+                self.elsewhere.insert(*socket, count - 1);
+            } else {
+                self.elsewhere.remove(socket);
+            }
+        }
     }
 
     /// The frontends of a Service with the endpoints that they shall have.
     fn wanted<'a>(&self, service: &'a Definition, endpoints: &ServiceEndpoints, grants: &Grants) -> Vec<Wanted<'a>> {
-        let frontends = of_service(service, grants).into_iter();
+        let frontends = of_service(service, grants.get(&service.name)).into_iter();
         let wanted = frontends.map(|(frontend, index, source_ranges)| {
-            let (protocol, family) = (frontend.protocol(), frontend.family());
+            let family = frontend.family();
             let list: Vec<&Endpoint> = endpoints.ports.get(index).into_iter().flat_map(|list| used(list, family)).collect();
             let sockets: BTreeSet<SocketAddr> = list.iter().map(|endpoint| endpoint.socket).collect();
             let before = self.frontends.get(&frontend).map(|backing| &*backing.endpoints).unwrap_or_default();
@@ -157,7 +264,7 @@ impl Frontends {
                 kept: sockets.intersection(&before).copied().collect(),
                 new: sockets.difference(&before).copied().collect(),
                 source_ranges,
-                elsewhere: elsewhere.map(|endpoint| Socket::of(endpoint.socket, protocol)).collect(),
+                elsewhere: elsewhere.map(|endpoint| endpoint.socket).collect(),
             }
         });
         wanted.collect()
@@ -165,7 +272,7 @@ impl Frontends {
 
     /// The frontends that elements in the kernel stand for. What lacks its endpoints, or ranges that it shall be limited to, is left out.
     pub fn recovered(elements: &Elements) -> Self {
-        let (mut found, mut elsewhere) = (BTreeMap::new(), BTreeSet::new());
+        let (mut found, mut elsewhere) = (Vec::new(), BTreeSet::new());
         let mut backings: BTreeMap<Frontend, Found> = BTreeMap::new();
         let (mut entries, mut fenced) = (BTreeSet::new(), BTreeSet::new());
         for (key, value) in elements {
@@ -195,35 +302,58 @@ impl Frontends {
         for (frontend, (endpoints, affinity, source_ranges)) in backings {
             let is_limited = fenced.contains(&frontend) != source_ranges.is_empty();
             if entries.contains(&frontend) && !endpoints.is_empty() && is_limited {
-                let endpoints = endpoints.into_values().collect();
-                found.insert(frontend, Backing { endpoints, affinity, source_ranges });
+                let endpoints: Arc<[SocketAddr]> = endpoints.into_values().collect();
+                let is_elsewhere = |endpoint: &SocketAddr| elsewhere.contains(&Socket::of(*endpoint, frontend.protocol()));
+                let elsewhere = Elsewhere::of(&endpoints, endpoints.iter().copied().filter(is_elsewhere).collect());
+                found.push((frontend, Backing { endpoints, affinity, source_ranges, elsewhere }));
             }
         }
-        Self { frontends: Arc::new(found), elsewhere: Arc::new(elsewhere) }
+        found.into_iter().collect()
     }
 
     /// These frontends, and of `earlier` ones the endpoints that are kept (R8).
-    pub fn keeping(mut self, earlier: &Self, is_kept: impl Fn(&Frontend, IpAddr) -> bool) -> Self {
-        let (frontends, used_elsewhere) = (Arc::make_mut(&mut self.frontends), Arc::make_mut(&mut self.elsewhere));
-        for (frontend, before) in &*earlier.frontends {
-            let kept = before.endpoints.iter().copied().filter(|endpoint| is_kept(frontend, endpoint.ip()));
-            let kept: Vec<SocketAddr> = kept.collect();
+    pub fn keeping(self, earlier: &Self, is_kept: impl Fn(&Frontend, IpAddr) -> bool) -> Self {
+        let mut next = self;
+        for (frontend, before) in earlier.frontends.iter() {
+            let kept: BTreeSet<SocketAddr> =
+                before.endpoints.iter().copied().filter(|endpoint| is_kept(frontend, endpoint.ip())).collect();
             if kept.is_empty() {
                 continue;
             }
-            let elsewhere = kept.iter().map(|endpoint| Socket::of(*endpoint, frontend.protocol()));
-            used_elsewhere.extend(elsewhere.filter(|socket| earlier.elsewhere.contains(socket)));
-            let backing = frontends.entry(*frontend).or_insert_with(|| Backing { endpoints: Arc::default(), ..before.clone() });
-            let wanted: BTreeSet<SocketAddr> = backing.endpoints.iter().copied().chain(kept).collect();
-            backing.endpoints = arrange(&before.endpoints, wanted).into();
+            let now = next.frontends.get(frontend).cloned();
+            let now = now.unwrap_or_else(|| Backing { endpoints: Arc::default(), elsewhere: Elsewhere::None, ..before.clone() });
+            let of_now = now.endpoints.iter().filter(|endpoint| now.elsewhere.has(endpoint));
+            let elsewhere = of_now.chain(kept.iter().filter(|endpoint| before.elsewhere.has(endpoint))).copied().collect();
+            let wanted: BTreeSet<SocketAddr> = now.endpoints.iter().copied().chain(kept).collect();
+            let endpoints = arrange(&before.endpoints, wanted);
+            let elsewhere = Elsewhere::of(&endpoints, elsewhere);
+            next.set(*frontend, Some(Backing { endpoints: endpoints.into(), elsewhere, ..now }));
         }
-        self
+        next
     }
 
     /// The frontends that Services have, whatever is behind them.
     pub fn of_services<'a>(services: impl IntoIterator<Item = &'a Definition>, grants: &Grants) -> BTreeSet<Frontend> {
         let services = services.into_iter().filter(|service| service.has_packet_rules);
-        services.flat_map(|service| of_service(service, grants)).map(|(frontend, ..)| frontend).collect()
+        services.flat_map(|service| Self::of_one(service, grants.get(&service.name))).collect()
+    }
+
+    /// The frontends that a Service with this grant has, whatever is behind them.
+    pub fn of_one(service: &Definition, grant: Option<&Grant>) -> Vec<Frontend> {
+        of_service(service, grant).into_iter().map(|(frontend, ..)| frontend).collect()
+    }
+
+    /// The endpoints of a frontend.
+    pub fn get(&self, frontend: &Frontend) -> Option<&Backing> {
+        self.frontends.get(frontend)
+    }
+
+    /// The frontends that differ, with what is behind them in `self` and in `after`. Those that both share cost nothing.
+    pub fn differences<'a>(
+        &'a self,
+        after: &'a Self,
+    ) -> impl Iterator<Item = (&'a Frontend, Option<&'a Backing>, Option<&'a Backing>)> {
+        self.frontends.differences(&after.frontends)
     }
 
     /// The frontends and what is behind them.
@@ -233,13 +363,36 @@ impl Frontends {
 
     /// UDP frontends behind which another endpoint is, or none, than before: tracked connections to them may lead nowhere (S22).
     pub fn moved_udp(&self, after: &Self) -> BTreeSet<Frontend> {
-        let lost = |(frontend, backing): (&Frontend, &Backing)| {
-            let now = after.frontends.get(frontend).map(|backing| &*backing.endpoints).unwrap_or_default();
-            let is_lost = backing.endpoints.iter().any(|endpoint| !now.contains(endpoint));
-            (frontend.protocol() == Protocol::Udp && is_lost).then_some(*frontend)
-        };
-        let new = |frontend: &Frontend| frontend.protocol() == Protocol::Udp && !self.frontends.contains_key(frontend);
-        self.frontends.iter().filter_map(lost).chain(after.frontends.keys().filter(|frontend| new(frontend)).copied()).collect()
+        let moved = self.differences(after).filter(|(frontend, before, now)| {
+            let now = now.map(|backing| &*backing.endpoints).unwrap_or_default();
+            let is_lost = |before: &Backing| before.endpoints.iter().any(|endpoint| !now.contains(endpoint));
+            frontend.protocol() == Protocol::Udp && before.is_none_or(is_lost)
+        });
+        moved.map(|(frontend, ..)| *frontend).collect()
+    }
+
+    /// IPv4 addresses of endpoints that NodePorts have in `after` and did not have.
+    pub fn new_behind_node_ports(&self, after: &Self) -> BTreeSet<IpAddr> {
+        let changed = self.differences(after).filter(|(frontend, ..)| frontend.is_node_of_ipv4());
+        let new = changed.flat_map(|(_, before, now)| {
+            let before = before.map(|backing| &*backing.endpoints).unwrap_or_default();
+            let now = now.into_iter().flat_map(|backing| &*backing.endpoints);
+            now.filter(|endpoint| !before.contains(endpoint)).map(SocketAddr::ip)
+        });
+        new.collect()
+    }
+}
+
+/// Frontends, each once.
+impl FromIterator<(Frontend, Backing)> for Frontends {
+    fn from_iter<T: IntoIterator<Item = (Frontend, Backing)>>(backings: T) -> Self {
+        let frontends: SharedMap<Frontend, Backing> = backings.into_iter().collect();
+        let mut elsewhere: BTreeMap<Socket, u32> = BTreeMap::new();
+        for socket in frontends.iter().flat_map(|(frontend, backing)| backing.elsewhere(frontend.protocol())) {
+            *elsewhere.entry(socket).or_default() += 1;
+        }
+        let endpoints = frontends.values().map(|backing| backing.endpoints.len()).sum();
+        Self { frontends, elsewhere: elsewhere.into_iter().collect(), endpoints }
     }
 }
 
@@ -259,6 +412,11 @@ impl Frontend {
             Self::Node(socket) => socket.family,
         }
     }
+
+    /// Returns true for a port of the host's IPv4 addresses.
+    pub fn is_node_of_ipv4(&self) -> bool {
+        matches!(self, Self::Node(socket) if socket.family == Family::V4)
+    }
 }
 
 impl Socket {
@@ -268,8 +426,8 @@ impl Socket {
 }
 
 /// The frontends of a Service, each with the index of its port and the clients that it answers.
-fn of_service(service: &Definition, grants: &Grants) -> Vec<(Frontend, usize, BTreeSet<Subnet>)> {
-    let (Role::Cluster { exposure, .. }, Some(grant)) = (&service.role, grants.get(&service.name)) else { return Vec::new() };
+fn of_service(service: &Definition, grant: Option<&Grant>) -> Vec<(Frontend, usize, BTreeSet<Subnet>)> {
+    let (Role::Cluster { exposure, .. }, Some(grant)) = (&service.role, grant) else { return Vec::new() };
     let families: BTreeSet<Family> = grant.cluster_ips.iter().map(|address| Family::of(*address)).collect();
     let ranges = match exposure {
         Exposure::Internal | Exposure::NodePort => BTreeSet::new(),

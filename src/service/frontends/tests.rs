@@ -224,6 +224,12 @@ fn endpoints_in_the_rules_go_before_new_ones() {
     assert_eq!(total(&second), MOST_ENDPOINTS_OF_HOST);
     assert!(first.iter().all(|(frontend, backing)| second.iter().any(|(other, same)| other == frontend && same == backing)));
     assert!(excess.of_host.contains(&crate::testing::named(&format!("s{}", full + 1))));
+    // Without room for all of its endpoints, one Service is not decided about alone.
+    let (backends, last) = (Backends::new(&pods, []), &services[0]);
+    let endpoints = backends.endpoints(last);
+    assert_eq!(first.with([], [(last, &endpoints)], &grants(&services)), None);
+    let nothing = Backends::new([], []).endpoints(last);
+    assert!(first.with([], [(last, &nothing)], &grants(&services)).is_some());
 }
 
 #[test]
@@ -284,6 +290,11 @@ proptest! {
             let needed: BTreeSet<Chain> = after.chains().into_iter().collect();
             prop_assert!(change.chains.iter().all(|chain| needed.contains(chain)));
             prop_assert_eq!(&Frontends::recovered(&elements), &after);
+            let had: Vec<Frontend> = frontends.iter().map(|(frontend, _)| *frontend).collect();
+            let backends = Backends::new(&pods, []);
+            let endpoints: Vec<ServiceEndpoints> = services.iter().map(|service| backends.endpoints(service)).collect();
+            let changed = frontends.with(had, services.iter().zip(&endpoints), &grants(&services)).map(|(frontends, _)| frontends);
+            prop_assert_eq!(changed.as_ref(), Some(&after));
             frontends = after;
         }
     }

@@ -9,7 +9,6 @@ use podstead_sys::netlink::nftables::Batch;
 use podstead_sys::netlink::rtnetlink::octets;
 use podstead_sys::netlink::{NetlinkError, NetlinkSocket, Request};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 /// Offset of a bond's frontend in its key, after the client's address.
 const FRONTEND: usize = 4;
@@ -51,12 +50,10 @@ pub(in super::super) fn end(
 
 /// The frontends with affinity that lost an endpoint, with those that they have (pure).
 fn changed(before: &Frontends, after: &Frontends) -> Endpoints {
-    let now: BTreeMap<&Frontend, &[SocketAddr]> = after.iter().map(|(frontend, backing)| (frontend, &*backing.endpoints)).collect();
     let mut changed = Endpoints::new();
-    for (frontend, backing) in
-        before.iter().filter(|(frontend, backing)| backing.affinity.is_some() && frontend.family() == Family::V4)
-    {
-        let now = now.get(frontend).copied().unwrap_or_default();
+    for (frontend, backing, now) in before.differences(after).filter(|(frontend, ..)| frontend.family() == Family::V4) {
+        let Some(backing) = backing.filter(|backing| backing.affinity.is_some()) else { continue };
+        let now = now.map(|backing| &*backing.endpoints).unwrap_or_default();
         if backing.endpoints.iter().any(|endpoint| !now.contains(endpoint)) {
             let values = now.iter().map(|endpoint| [octets(endpoint.ip()), port(endpoint.port())].concat()).collect();
             changed.insert(end_of_key(frontend), values);

@@ -25,13 +25,11 @@ pub(in super::super) fn forget(moved: &BTreeSet<Frontend>, frontends: &Frontends
 
 /// The endpoints of frontends, none for those that are gone (pure).
 fn serving(moved: &BTreeSet<Frontend>, frontends: &Frontends) -> Serving {
-    let mut serving: Serving = moved.iter().map(|frontend| (*frontend, BTreeSet::new())).collect();
-    for (frontend, backing) in frontends.iter() {
-        if let Some(addresses) = serving.get_mut(frontend) {
-            addresses.extend(backing.endpoints.iter().map(|endpoint| endpoint.ip()));
-        }
-    }
-    serving
+    let addresses = |frontend: &Frontend| -> BTreeSet<IpAddr> {
+        let endpoints = frontends.get(frontend).map(|backing| &*backing.endpoints).unwrap_or_default();
+        endpoints.iter().map(|endpoint| endpoint.ip()).collect()
+    };
+    moved.iter().map(|frontend| (*frontend, addresses(frontend))).collect()
 }
 
 /// Returns true if a connection was to one of the frontends and is not answered by its endpoints (pure).

@@ -14,7 +14,7 @@ mod table;
 mod tests;
 
 use super::names::Names;
-use podstead_service::frontends::{Chain, Change, Frontend, Frontends, Operation};
+use podstead_service::frontends::{Chain, Change, Frontends, Operation};
 use podstead_service::range::{Family, Subnet};
 use podstead_sys::netlink::maps::MapElement;
 use podstead_sys::netlink::nftables::Batch;
@@ -81,8 +81,7 @@ pub(super) struct ServiceRules {
 impl ServiceRules {
     /// IPv4 addresses of endpoints of NodePorts: what has them is reached from 127.0.0.1, too (S10).
     pub(super) fn behind_node_ports(&self) -> BTreeSet<IpAddr> {
-        let is_node = |frontend: &Frontend| matches!(frontend, Frontend::Node(socket) if socket.family == Family::V4);
-        let behind = self.frontends.iter().filter(|(frontend, _)| is_node(frontend));
+        let behind = self.frontends.iter().filter(|(frontend, _)| frontend.is_node_of_ipv4());
         behind.flat_map(|(_, backing)| backing.endpoints.iter().map(|endpoint| endpoint.ip())).collect()
     }
 
