@@ -12,7 +12,10 @@ use serde_json::Value;
 pub(super) async fn reason(client: &Client, error: &TraceError) -> Option<String> {
     match error {
         TraceError::NoPod(name) => pod(client, name).await,
-        TraceError::NoServiceNamed(name) => service(client, name).await.ok()?.as_ref().map(|found| of_service(name, found)),
+        TraceError::NoServiceNamed(name) => match find_service(client, name).await {
+            Ok(found) => Some(of_service(name, &found)),
+            Err(error) => error.client().is_none().then(|| error.to_string()),
+        },
         TraceError::NoDestination(name) => match service(client, name).await.ok()? {
             Some(found) => Some(of_service(name, &found)),
             None => match one_pod(client, &name.name, Some(&name.namespace)).await {
@@ -31,11 +34,15 @@ pub(super) async fn reason(client: &Client, error: &TraceError) -> Option<String
 
 /// The Service of this name, if there is one.
 async fn service(client: &Client, name: &ObjectName) -> Result<Option<Value>, FindWorkloadError> {
-    match find_object(client, ObjectType::Service, &name.name, Some(&name.namespace)).await {
+    match find_service(client, name).await {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.client().is_some() => Err(error),
         Err(_) => Ok(None),
     }
+}
+
+async fn find_service(client: &Client, name: &ObjectName) -> Result<Value, FindWorkloadError> {
+    find_object(client, ObjectType::Service, &name.name, Some(&name.namespace)).await
 }
 
 async fn pod(client: &Client, name: &ObjectName) -> Option<String> {

@@ -130,11 +130,19 @@ fn ends_without_an_address_are_told_apart() {
         ("elsewhere:80", &alias),
         ("client.nowhere:80", &["neither a Service nor a pod has the name"]),
         ("pod/nobody:80", &["\"nobody\" not found in namespace \"default\""]),
+        ("svc/nobody:80", &["services \"nobody\" not found in namespace \"default\""]),
+        ("svc/headles:80", &["services \"headles\" not found in namespace \"default\", did you mean \"headless\"?"]),
         ("10.201.15.250:80", &["no pod has the address 10.201.15.250: nobody answers"]),
         ("[2001:db8::9]:80", &["to outside (2001:db8::9), port 80/TCP"]),
     ] {
         let code = if words[0].starts_with("to outside") { 0 } else { 1 };
         traces(&site, target, words, code);
+    }
+    for command in [&["logs", "svc/headles"][..], &["exec", "svc/headles", "--", "true"], &["port-forward", "svc/headles", ":80"]] {
+        let out = site.host.cli(command);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(1), "{command:?}: {said}");
+        assert!(said.contains("services \"headles\" not found, did you mean \"headless\"?"), "{command:?}: {said}");
     }
     // The end is there, and nobody listens.
     traces(&site, &format!("{client}:80"), &["allowed"], 0);
