@@ -14,7 +14,7 @@ const WORKLOADS: Page = Page {
     path: "docs/contributing/workload-tests.md",
     cases: &[("TD", 19), ("TR", 3), ("TS", 14), ("TN", 5), ("TJ", 19), ("TC", 12), ("TX", 3), ("TP", 10), ("TL", 7)],
 };
-const SERVICES: Page = Page { path: "docs/contributing/service-tests.md", cases: &[("T", 43), ("Q", 33)] };
+const SERVICES: Page = Page { path: "docs/contributing/service-tests.md", cases: &[("T", 45), ("Q", 33)] };
 
 const IMAGES: Page = Page { path: "docs/contributing/image-tests.md", cases: &[("F", 50)] };
 const IMAGE_RULES: Page = Page { path: "docs/contributing/image-rules.md", cases: &[("I", 74)] };

@@ -22,6 +22,7 @@ mod reach;
 mod resolver;
 mod restarts;
 mod service_changes;
+mod service_memory;
 mod service_rows;
 mod services;
 mod stop;

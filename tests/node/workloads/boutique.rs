@@ -167,6 +167,51 @@ fn services(tier: &Tier) -> String {
     all
 }
 
+/// NetworkPolicies of the shape of those that microservices-demo has as a component: nothing is allowed, but for what each tier is asked by.
+fn policies() -> String {
+    let policy = |name: &str, spec: &str| {
+        format!("---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata:\n  name: {name}\nspec: {{{spec}}}\n")
+    };
+    let mut all = policy("deny-all", "podSelector: {}, policyTypes: [Ingress, Egress]");
+    for tier in &TIERS {
+        let asks = |client: &&Tier| client.asks.iter().any(|(_, address)| address.split(':').next() == Some(tier.name));
+        let clients: Vec<String> =
+            TIERS.iter().filter(asks).map(|client| format!("{{podSelector: {{matchLabels: {{app: {}}}}}}}", client.name)).collect();
+        let ingress = match tier.ports {
+            Some(_) if tier.name == "frontend" => "[{}]".to_owned(),
+            Some((_, target)) => format!("[{{from: [{}], ports: [{{port: {target}, protocol: TCP}}]}}]", clients.join(", ")),
+            None => "[]".to_owned(),
+        };
+        let spec = format!(
+            "podSelector: {{matchLabels: {{app: {}}}}}, policyTypes: [Ingress, Egress], ingress: {ingress}, egress: [{{}}]",
+            tier.name
+        );
+        all.push_str(&policy(tier.name, &spec));
+    }
+    all
+}
+
+/// The database's answer to a pod of a tier, or the reason for none.
+fn asks_redis(host: &TestHost, tier: &str) -> Result<String, String> {
+    let command =
+        ["exec", &format!("deploy/{tier}"), "--", "timeout", "5", "wget", "-q", "-O", "-", "http://redis-cart:6379/_healthz"];
+    let out = host.cli(&command);
+    let [said, failed] = [out.stdout, out.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    if out.status.success() { Ok(said) } else { Err(failed) }
+}
+
+/// Q32: each tier reaches the tiers that it asks, and no other one reaches the database.
+fn policies_are_enforced(site: &Site) {
+    eventually_within(Duration::from_secs(60), "the database to refuse the front end", || {
+        match asks_redis(&site.host, "frontend") {
+            Err(failed) if failed.contains("refused") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    page_is_whole(site);
+    eventually_within(Duration::from_secs(60), "the database to answer the cart", || asks_redis(&site.host, "cartservice"));
+}
+
 fn import_image(host: &TestHost) {
     let (page, health) = (host.path("index.cgi"), host.path("_healthz"));
     std::fs::write(&page, PAGE).unwrap();
@@ -217,9 +262,12 @@ fn boutique_answers_before_and_after_power_cut() {
     let before = all_ready(&site.host);
     page_is_whole(&site);
     assert!(site.host.cli_ok(&["get", "events"]).contains("ServiceAccount"), "objects that are not run are told of");
+    assert_eq!(asks_redis(&site.host, "frontend").as_deref(), Ok("ok\n"), "nothing denies it yet");
+    site.host.write_manifest("network-policies.yaml", &policies());
+    policies_are_enforced(&site);
     site.host.lose_power();
     site.host.start_daemon();
     let after = all_ready(&site.host);
-    page_is_whole(&site);
+    policies_are_enforced(&site);
     assert_eq!(uids(&after), uids(&before), "a power cut replaces no pod");
 }
