@@ -42,7 +42,7 @@ pub(crate) fn grow(host: &TestHost, count: usize) -> Duration {
         std::fs::write(staging.join(format!("p{number}.yaml")), manifest).unwrap();
     }
     for entry in std::fs::read_dir(host.path("manifests")).unwrap().flatten() {
-        if !staging.join(entry.file_name()).exists() {
+        if !staging.join(entry.file_name()).try_exists().unwrap() {
             std::fs::copy(entry.path(), staging.join(entry.file_name())).unwrap();
         }
     }
