@@ -259,7 +259,7 @@ async fn power_cut_in_a_collection_leaves_whole_images() {
     }
 }
 
-/// What a layer was made of goes before it is written, if it came within ten seconds.
+/// A compressed layer that came within ten seconds is removed before the kernel writes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn quick_pull_writes_its_layers_only() {
     let (test, registry) = (TestStore::new(), Registry::start());

@@ -67,7 +67,7 @@ impl Cgroups {
     pub fn ensure_tree(&self, cpus: u64) -> Result<(), CgroupError> {
         for group in [self.slice.clone(), self.tier(QosClass::Burstable), self.tier(QosClass::BestEffort), self.shims()] {
             self.divide(&group)?;
-            self.pass_on_cpuset(&group)?;
+            self.pass_on_cpuset(&group);
         }
         self.weigh(&self.slice, cpus.saturating_mul(1024))?;
         self.set_tier_shares(QosClass::BestEffort, 2)
@@ -212,11 +212,12 @@ impl Cgroups {
     }
 
     /// v1: new groups below this one begin with its processors and memory nodes. Writing them to each new group would cost about two milliseconds,
-    /// since the kernel then divides the processors anew (`cgroup.clone_children`, `Documentation/admin-guide/cgroup-v1/cgroups.rst`).
-    fn pass_on_cpuset(&self, path: &Path) -> Result<(), CgroupError> {
-        match (self.version(), self.hierarchies.controller("cpuset")) {
-            (CgroupVersion::V1, Some(root)) => write(&below(root, path).join("cgroup.clone_children"), "1"),
-            (CgroupVersion::V1, None) | (CgroupVersion::V2, _) => Ok(()),
+    /// since the kernel then divides the processors anew (`cgroup.clone_children`, `Documentation/admin-guide/cgroup-v1/cgroups.rst`). Where it
+    /// fails, they are written.
+    fn pass_on_cpuset(&self, path: &Path) {
+        let (CgroupVersion::V1, Some(root)) = (self.version(), self.hierarchies.controller("cpuset")) else { return };
+        if let Err(error) = write(&below(root, path).join("cgroup.clone_children"), "1") {
+            tracing::debug!(error = &error as &dyn std::error::Error, "new groups do not begin with the processors of the tree");
         }
     }
 

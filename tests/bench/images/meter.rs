@@ -101,7 +101,7 @@ impl Costs {
     }
 }
 
-/// What measures work on one disk.
+/// Meter of the work on one disk.
 #[derive(Debug)]
 pub(super) struct Meter {
     disk: PathBuf,
