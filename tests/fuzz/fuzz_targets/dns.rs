@@ -35,7 +35,9 @@ mod dns {
             let nowhere = podstead_service::endpoints::ServiceEndpoints { ports: Vec::new(), addresses: Vec::new() };
             services::ServiceNames::of(&service, &Default::default(), &nowhere).unwrap()
         };
-        let services = vec![names("e", "x.y"), names("l", "l.shop.svc.c.l")].into();
+        let mut services = services::NamesOfServices::default();
+        services.insert(names("e", "x.y"));
+        services.insert(names("l", "l.shop.svc.c.l"));
         let zone = Zone::new("c.l", &[], 1, &[source.clone()].into(), [&pod].into_iter(), &services);
         for transport in [Transport::Udp, Transport::Tcp] {
             let reply = match message::decide(query, &zone, transport, turn) {
