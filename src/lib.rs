@@ -33,7 +33,7 @@
 //! * [`runtime`] drives `podstead-shim` processes ([`shim`]), one per pod, which own the containers.
 //! * [`image`], [`volume`] and [`network`] prepare what a container needs; [`probe`] asks it how it is.
 //! * [`job`] starts short-lived processes without rights, which read what others wrote: [`image::unpack_job`] unpacks layers,
-//!   [`source::git::job`] reads git objects.
+//!   [`source::git::job`] reads git objects, [`fetch`] asks servers.
 //! * [`dns`] answers pods that ask for names, from what [`status`] says of pods.
 //! * [`status`] computes what the API shows; [`api`] serves it on a unix socket; [`cli`] asks for it.
 //! * [`upstream`] shows the pods of this host to a cluster, where one is configured.
@@ -55,6 +55,7 @@ pub use podstead_copy as copy;
 pub use podstead_daemon as daemon;
 pub use podstead_dns as dns;
 pub use podstead_expand as expand;
+pub use podstead_fetch as fetch;
 pub use podstead_image as image;
 pub use podstead_job as job;
 pub use podstead_jsonpath as jsonpath;

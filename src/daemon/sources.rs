@@ -101,6 +101,7 @@ pub(super) fn follow(
                 allow_rollback: *allow_rollback,
                 state: paths.source(name),
                 machine_key: machine_key.clone(),
+                requester: images.requester(),
             };
             Box::new(HttpSource::new(name.clone(), options))
         }

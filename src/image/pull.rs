@@ -358,7 +358,8 @@ impl Puller {
         for login in asked.logins {
             let access = Access::with(SecretUse::of(&login, &self.fingerprint_key));
             let with = format!("Secret {}", login.name());
-            let caller = Caller { who: Who::Pod(login.credentials), of_host: asked.of_host };
+            let caller =
+                Caller { who: Who::Pod(login.credentials), of_host: asked.of_host, session: self.fetcher.registry.session() };
             let result = self.attempt_in_window(reference, &caller, (running, pull), access).await;
             let Err(error) = result else { return Ok(()) };
             failures.add(&with, &error);
@@ -380,7 +381,7 @@ impl Puller {
         }
         for login in logins {
             let access = if login == HostLogin::Nobody { Access::open() } else { Access::with_host_credentials() };
-            let caller = Caller { who: Who::Host(login.clone()), of_host: asked.of_host };
+            let caller = Caller { who: Who::Host(login.clone()), of_host: asked.of_host, session: self.fetcher.registry.session() };
             let result = self.attempt_in_window(reference, &caller, (running, pull), access).await;
             let Err(error) = result else { return Ok(()) };
             failures.add(&login.to_string(), &error);

@@ -30,6 +30,7 @@ use super::windows::{PullWindow, Windows};
 use async_trait::async_trait;
 use podstead_container::reference::Reference;
 use podstead_container::{ProcessUser, ResolvedImage};
+use podstead_fetch::Requester;
 use podstead_job::launch::{JobSettings, Launcher};
 use podstead_pod::containers::PullPolicy;
 use podstead_pod::objects::FingerprintKey;
@@ -153,10 +154,15 @@ impl ImageStoreConfig {
     }
 }
 
-fn registries(config: &ImageStoreConfig, settings: RegistrySettings, events: &Arc<dyn EventRecorder>) -> Registries {
+fn registries(
+    config: &ImageStoreConfig,
+    settings: RegistrySettings,
+    events: &Arc<dyn EventRecorder>,
+    requester: &Requester,
+) -> Registries {
     let RegistrySettings { registries, auth_files, hosts } = settings;
     let logins = Logins::new(&auth_files, config.directories.helpers.clone());
-    Registries::new(&registries, hosts, config.stall_timeout, logins, Arc::clone(events))
+    Registries::new(&registries, hosts, config.stall_timeout, logins, Arc::clone(events), requester.clone())
 }
 
 /// Images on this host's disk, and the way to get more.
@@ -185,6 +191,7 @@ impl ImageStore {
         }
         let unpacker = Arc::new(Unpacker::new(config.jobs.clone(), Arc::clone(&events)));
         let launcher = Arc::clone(unpacker.launcher());
+        let requester = Requester::jobs(Arc::clone(&launcher), Arc::clone(&events));
         let limits = Live::new(config.limits);
         let (disk, problems) = Disk::open(root, limits.clone(), config.reserve, unpacker)?;
         let failed = |operation| move |source| StoreError::Io { operation, root: root.to_owned(), source };
@@ -194,7 +201,7 @@ impl ImageStore {
         }
         let disk = Arc::new(disk);
         let progress = broadcast::Sender::new(PROGRESS_QUEUE);
-        let registries = Arc::new(LiveRegistries::new(registries(&config, config.registry_settings(), &events)));
+        let registries = Arc::new(LiveRegistries::new(registries(&config, config.registry_settings(), &events, &requester)));
         let registry: Arc<dyn Registry> = registries.clone();
         let slots = Slots::new(slot_limits(config.parallel_layers));
         let minimum_rate = Live::new(minimum_rate(config.minimum_rate, config.rate_window));
@@ -298,6 +305,11 @@ impl ImageStore {
         &self.launcher
     }
 
+    /// Sends requests to servers that are not trusted.
+    pub fn requester(&self) -> Requester {
+        Requester::jobs(Arc::clone(&self.launcher), Arc::clone(&self.events))
+    }
+
     /// Takes what an operator has to know of.
     pub fn events(&self) -> &Arc<dyn EventRecorder> {
         &self.events
@@ -310,7 +322,7 @@ impl ImageStore {
 
     /// From now on registries are reached this way.
     pub fn set_registries(&self, settings: RegistrySettings) {
-        self.live.registries.set(registries(&self.config, settings, &self.events));
+        self.live.registries.set(registries(&self.config, settings, &self.events, &self.requester()));
     }
 
     /// The task that verifies, once, layers that were stored before this host was started, and mends them, and images after errors of the file system;

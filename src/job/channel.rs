@@ -70,6 +70,23 @@ impl Channel {
         }
     }
 
+    /// The next request with its descriptors; `None` when the daemon has no more. Descriptors of messages that were read by [`Self::receive`] are lost.
+    pub fn receive_with<T: DeserializeOwned>(&mut self) -> Result<Option<(T, Vec<OwnedFd>)>, ChannelError> {
+        let socket = UnixStream::from(OwnedFd::from(self.socket.try_clone()?));
+        let (mut descriptors, mut buffer) = (Vec::new(), [0; 4096]);
+        loop {
+            if let Some(request) = self.decoder.next_message()? {
+                return Ok(Some((request, descriptors)));
+            }
+            match podstead_sys::descriptor_passing::receive(&socket, &mut buffer, &mut descriptors) {
+                Ok(0) => return Ok(None),
+                Ok(count) => self.decoder.push(&buffer[..count]),
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
+    }
+
     /// The same socket once more, to send by.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { socket: self.socket.try_clone()?, decoder: Decoder::new(frame::TO_JOB) })

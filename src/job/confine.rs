@@ -87,6 +87,20 @@ pub fn confine(rights: &Rights<'_>) -> Result<(), ConfineError> {
     filter.apply().map_err(at("restrict system calls"))
 }
 
+/// As [`confine`], for a job that asks servers: it has the network of the host, the files that `enter_root` leaves, and no capabilities.
+pub fn confine_in_network(
+    user: JobUser,
+    limits: &Rlimits,
+    enter_root: impl FnOnce() -> io::Result<()>,
+) -> Result<(), ConfineError> {
+    let filter = Filter::of_network().map_err(at("make the filter of system calls"))?;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    limit(limits).map_err(at("set limits"))?;
+    enter_root().map_err(at("leave the host's files"))?;
+    become_user(user, NOTHING).map_err(at("become another user"))?;
+    filter.apply().map_err(at("restrict system calls"))
+}
+
 /// As [`confine`], for a program of the host, which is executed next: it has the files that `enter_root` leaves, the network of the host, and all system
 /// calls.
 pub(crate) fn confine_program(
@@ -132,7 +146,7 @@ fn only_tree(tree: &OwnedFd) -> io::Result<()> {
 }
 
 /// Leaves the mounts of the host to the host: whatever is mounted from now on is seen by this process alone.
-pub(crate) fn own_mounts() -> io::Result<()> {
+pub fn own_mounts() -> io::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }

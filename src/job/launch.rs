@@ -229,6 +229,13 @@ impl Job {
         Messages { socket: &self.socket, decoder: Decoder::new(frame::FROM_JOB), buffer: vec![0; READ] }
     }
 
+    /// Sends it a further message with descriptors, at most four. It is an error if it takes nothing within `timeout`.
+    pub fn send_with(&self, message: &impl Serialize, descriptors: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<()> {
+        let bytes = frame::encode(message, frame::TO_JOB).map_err(io::Error::other)?;
+        self.socket.set_write_timeout(Some(timeout))?;
+        Ok(descriptor_passing::send_all(&self.socket, &bytes, descriptors)?)
+    }
+
     /// Its socket, for questions after the first one.
     pub(crate) fn socket(&self) -> &UnixStream {
         &self.socket

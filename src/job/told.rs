@@ -12,6 +12,11 @@ pub struct Told(String);
 impl Told {
     /// The part of `text` that is shown.
     pub fn new(text: &str) -> Self {
+        Self(Self::cleaned(text))
+    }
+
+    /// The same without quotes, for words that the job took over from the host, such as those of an error.
+    pub fn cleaned(text: &str) -> String {
         let shown = |c: char| if c.is_control() || is_invisible(c) { '\u{fffd}' } else { c };
         let mut kept = String::new();
         for c in text.chars().map(shown) {
@@ -21,7 +26,7 @@ impl Told {
             }
             kept.push(c);
         }
-        Self(kept)
+        kept
     }
 }
 

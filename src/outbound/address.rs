@@ -6,6 +6,7 @@
 
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const HOMES_MAX: usize = 16;
 
 /// A server that is not local leads to a local address.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("redirect or token server {0} is refused: it has a loopback or link-local address, and the server itself does not")]
 pub struct ForbiddenAddress(
     /// The host as written in the URL.
@@ -67,9 +68,22 @@ impl AddressGuard {
         let address = address.to_canonical();
         // Behind a proxy the address is the proxy's; only a URL that names the address itself says where the server is.
         let is_known = self.proxies.is_empty() || literal(url) == Some(address) || url.host_str() == Some("localhost");
-        let mut homes = self.homes();
+        let mut homes = self.lock();
         if is_local(address) && is_known && homes.len() < HOMES_MAX {
             homes.insert(address);
+        }
+    }
+
+    /// The local addresses to which the server may lead.
+    pub fn homes(&self) -> Vec<IpAddr> {
+        self.lock().iter().copied().collect()
+    }
+
+    /// Allows a local address, as a guard in another process does.
+    pub fn allow(&self, address: IpAddr) {
+        let mut homes = self.lock();
+        if homes.len() < HOMES_MAX {
+            homes.insert(address.to_canonical());
         }
     }
 
@@ -87,10 +101,10 @@ impl AddressGuard {
     }
 
     fn allows(&self, address: IpAddr) -> bool {
-        !is_local(address) || self.homes().contains(&address.to_canonical())
+        !is_local(address) || self.lock().contains(&address.to_canonical())
     }
 
-    fn homes(&self) -> MutexGuard<'_, BTreeSet<IpAddr>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<IpAddr>> {
         self.homes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -126,14 +140,6 @@ impl Resolve for GuardedResolver {
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
-}
-
-/// Names of the proxies that the environment configures, as the HTTP client reads it.
-pub fn proxies_of_environment() -> Vec<String> {
-    const VARIABLES: [&str; 6] = ["ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"];
-    let written = VARIABLES.iter().filter_map(|name| std::env::var(name).ok()).filter(|value| !value.is_empty());
-    let parsed = written.filter_map(|value| Url::parse(&value).or_else(|_| Url::parse(&format!("http://{value}"))).ok());
-    parsed.filter_map(|url| url.host_str().map(str::to_owned)).collect()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::{ForbiddenAddress, MAX_HEADERS};
 use rustls::CertificateError;
+use serde::{Deserialize, Serialize};
 use std::error::Error;
 
 /// Message of [`Failure::Tls`] for a host without TLS; callers that know how to configure plain http may add that.
@@ -11,7 +12,8 @@ pub const NO_TLS: &str = "the server does not use TLS";
 const MAX_NAMES: usize = 4;
 
 /// Reason why there is no complete response. Callers name the other host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Failure {
     /// No address for its name; what the resolver said.
     Resolve(String),
@@ -27,6 +29,10 @@ pub enum Failure {
     Forbidden(ForbiddenAddress),
     /// Headers of more than [`MAX_HEADERS`](super::MAX_HEADERS) bytes.
     Headers,
+    /// No request can be sent with these settings; what is wrong with them.
+    Setup(String),
+    /// The process that asked failed by itself; what became of it.
+    Process(String),
 }
 
 impl Failure {
@@ -55,6 +61,21 @@ impl Failure {
         }
     }
 
+    /// The same failure with each of its texts changed.
+    #[must_use]
+    pub fn map_texts(self, change: impl Fn(&str) -> String) -> Self {
+        match self {
+            Self::Resolve(text) => Self::Resolve(change(&text)),
+            Self::Connect(text) => Self::Connect(change(&text)),
+            Self::Tls(text) => Self::Tls(change(&text)),
+            Self::Broken(text) => Self::Broken(change(&text)),
+            Self::Forbidden(ForbiddenAddress(host)) => Self::Forbidden(ForbiddenAddress(change(&host))),
+            Self::Setup(text) => Self::Setup(change(&text)),
+            Self::Process(text) => Self::Process(change(&text)),
+            Self::Stalled | Self::Headers => self,
+        }
+    }
+
     /// With the name of the other host.
     pub fn with_host(&self, host: &str) -> String {
         match self {
@@ -65,6 +86,8 @@ impl Failure {
             Self::Broken(reason) => format!("response from {host} was cut off: {reason}"),
             Self::Forbidden(error) => error.to_string(),
             Self::Headers => format!("response headers from {host} are larger than {} KiB", MAX_HEADERS >> 10),
+            Self::Setup(reason) => format!("cannot prepare a request to {host}: {reason}"),
+            Self::Process(reason) => format!("no response from {host}: {reason}"),
         }
     }
 }
@@ -161,6 +184,9 @@ mod tests {
             Failure::Tls("x".into()),
             Failure::Stalled,
             Failure::Broken("x".into()),
+            Failure::Headers,
+            Failure::Setup("x".into()),
+            Failure::Process("x".into()),
         ];
         for failure in all {
             assert!(failure.with_host("git.lan").contains("git.lan"), "{failure:?}");

@@ -7,14 +7,16 @@ mod address;
 mod failure;
 mod headers;
 mod judge;
+mod proxy;
 mod secret;
 mod tls;
 
-pub use address::{AddressGuard, ForbiddenAddress, GuardedResolver, is_local, proxies_of_environment};
+pub use address::{AddressGuard, ForbiddenAddress, GuardedResolver, is_local};
 pub use failure::{Failure, NO_TLS};
 pub use headers::{MAX_HEADERS, headers_are_too_large};
+pub use proxy::EnvironmentProxies;
 pub use secret::{Secret, SecretError};
 pub use tls::{
-    Authorities, Certificate, ClientIdentity, TlsError, TlsFileError, certificates, certificates_of, client_config, identity,
-    install_provider,
+    Authorities, Certificate, ClientIdentity, HostAuthorities, TlsError, TlsFileError, certificates, certificates_of,
+    client_config, identity, identity_text, install_provider,
 };

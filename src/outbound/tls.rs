@@ -1,11 +1,13 @@
 //! TLS of connections to other hosts: certificate authorities, client certificates, and the time at which certificates are judged.
 
+use super::Secret;
 use super::judge::Judge;
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
@@ -46,11 +48,38 @@ pub enum TlsError {
 /// A certificate.
 pub type Certificate = CertificateDer<'static>;
 
+/// Places of the certificate authorities of this host, where the environment names other ones than the usual.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostAuthorities {
+    file: Option<PathBuf>,
+    directories: Vec<PathBuf>,
+}
+
+impl HostAuthorities {
+    /// Those that the environment of this process names: `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+    pub fn of_this_process() -> Self {
+        let directories = std::env::var_os("SSL_CERT_DIR").map(|all| std::env::split_paths(&all).collect());
+        Self { file: std::env::var_os("SSL_CERT_FILE").map(PathBuf::from), directories: directories.unwrap_or_default() }
+    }
+
+    /// One that cannot be read or used is that of a server that nobody asks, as a rule.
+    fn load(&self) -> Vec<Certificate> {
+        let Self { file, directories } = self;
+        if file.is_none() && directories.is_empty() {
+            return rustls_native_certs::load_native_certs().certs;
+        }
+        let of_file = file.as_deref().map(|file| rustls_native_certs::load_certs_from_paths(Some(file), None));
+        let of_directories = directories.iter().map(|path| rustls_native_certs::load_certs_from_paths(None, Some(path)));
+        of_file.into_iter().chain(of_directories).flat_map(|loaded| loaded.certs).collect()
+    }
+}
+
 /// Certificate authorities that a client trusts.
 #[derive(Clone, Debug)]
 pub enum Authorities {
     /// Those of this host, and these.
-    HostAnd(Vec<Certificate>),
+    HostAnd(HostAuthorities, Vec<Certificate>),
     /// These alone. Without any, no server is trusted.
     Only(Vec<Certificate>),
 }
@@ -105,17 +134,16 @@ pub fn client_config(authorities: Authorities, identity: Option<ClientIdentity>)
 fn roots(authorities: Authorities) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     let (of_host, named) = match authorities {
-        Authorities::HostAnd(named) => (true, named),
-        Authorities::Only(named) => (false, named),
+        Authorities::HostAnd(places, named) => (Some(places), named),
+        Authorities::Only(named) => (None, named),
     };
     for certificate in named {
         roots.add(certificate)?;
     }
-    if of_host {
-        // One that cannot be read or used is that of a server that nobody asks, as a rule.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(places) = &of_host {
+        roots.add_parsable_certificates(places.load());
     }
-    if of_host && roots.is_empty() { Err(TlsError::NoAuthorities) } else { Ok(roots) }
+    if of_host.is_some() && roots.is_empty() { Err(TlsError::NoAuthorities) } else { Ok(roots) }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsFileError> {
@@ -136,15 +164,28 @@ pub fn certificates(path: &Path) -> Result<Vec<Certificate>, TlsFileError> {
 
 /// A client certificate with its chain, and its private key, both PEM. They may be the same file.
 pub fn identity(certificate: &Path, key: &Path) -> Result<ClientIdentity, TlsFileError> {
+    read_identity(certificate, key).map(|(identity, _)| identity)
+}
+
+/// As [`identity`], as the text that [`ClientIdentity::from_pem`] takes.
+pub fn identity_text(certificate: &Path, key: &Path) -> Result<Secret, TlsFileError> {
+    // Bytes around the certificates that are no text count for nothing.
+    read_identity(certificate, key).map(|(_, pem)| Secret::new(String::from_utf8_lossy(&pem)))
+}
+
+fn read_identity(certificate: &Path, key: &Path) -> Result<(ClientIdentity, Vec<u8>), TlsFileError> {
     let mut pem = read(certificate)?;
     if key != certificate {
         pem.push(b'\n');
         pem.extend(read(key)?);
     }
-    ClientIdentity::from_pem(&pem).ok_or_else(|| TlsFileError::Unusable {
-        path: certificate.to_owned(),
-        reason: format!("and {} are not a client certificate and its private key in PEM format", key.display()),
-    })
+    match ClientIdentity::from_pem(&pem) {
+        Some(identity) => Ok((identity, pem)),
+        None => Err(TlsFileError::Unusable {
+            path: certificate.to_owned(),
+            reason: format!("and {} are not a client certificate and its private key in PEM format", key.display()),
+        }),
+    }
 }
 
 #[cfg(test)]

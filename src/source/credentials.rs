@@ -120,16 +120,6 @@ impl CredentialFiles {
 }
 
 impl AuthFiles {
-    /// Returns the files that it is made from.
-    pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        let (username, secret) = match self {
-            Self::Token(path) => (None, path),
-            Self::Password { username: Username::File(name), password_file } => (Some(name), password_file),
-            Self::Password { username: Username::Written(_), password_file } => (None, password_file),
-        };
-        username.into_iter().chain([secret])
-    }
-
     /// Reads the files and returns the value of the header.
     pub(super) fn read(&self) -> Result<HeaderValue, CredentialsError> {
         let (path, text) = match self {

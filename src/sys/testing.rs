@@ -52,12 +52,33 @@ pub fn in_new_netns(body: impl FnOnce(&Path, &dyn Fn() -> bool)) {
 #[expect(unsafe_code, reason = "the calls are made as an attacker would make them")]
 pub fn attack(word: &str) -> String {
     const SHADOW: &CStr = c"/etc/shadow";
-    // SAFETY: all pointers are to static strings or null; a call that succeeds ends this process, which is there to be attacked.
+    // SAFETY: all pointers are to static strings, to an address on the stack, or null; a call that succeeds ends this process, which is there to be attacked.
     let result = unsafe {
         match word {
             "execve" => i64::from(libc::execv(c"/bin/true".as_ptr(), [c"true".as_ptr(), std::ptr::null()].as_ptr())),
             "socket" => i64::from(libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)),
             "socket-inet" => i64::from(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0)),
+            "socket-netlink" => i64::from(libc::socket(libc::AF_NETLINK, libc::SOCK_RAW, 0)),
+            "socket-packet" => i64::from(libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0)),
+            "socket-raw" => i64::from(libc::socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP)),
+            "bind" => {
+                let socket = libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0);
+                let address = libc::sockaddr_in {
+                    sin_family: libc::AF_INET as libc::sa_family_t,
+                    sin_port: 0,
+                    sin_addr: libc::in_addr { s_addr: 0 },
+                    sin_zero: [0; 8],
+                };
+                let length = std::mem::size_of_val(&address) as libc::socklen_t;
+                i64::from(libc::bind(socket, (&raw const address).cast(), length))
+            }
+            "listen" => i64::from(libc::listen(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0), 1)),
+            "socket-option" => {
+                let socket = libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0);
+                i64::from(libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, std::ptr::null(), 0))
+            }
+            "overwrite" => i64::from(libc::open(c"/etc/hosts".as_ptr(), libc::O_WRONLY)),
+            "make" => i64::from(libc::open(c"/etc/file".as_ptr(), libc::O_WRONLY | libc::O_CREAT, 0o600)),
             "kill" => i64::from(libc::kill(1, 0)),
             "kill-own" => i64::from(libc::kill(libc::getpid(), libc::SIGUSR1)),
             "mount" => i64::from(libc::mount(c"none".as_ptr(), c"/".as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null())),

@@ -8,6 +8,7 @@ mod cases;
 mod circles;
 mod cited_rules;
 mod parsers;
+mod requests;
 mod source_tree;
 mod threat_model;
 mod types;

@@ -10,6 +10,7 @@ mod layers;
 mod policies;
 mod registries;
 mod rootfs;
+mod slice;
 mod sources;
 mod victim;
 mod volumes;

@@ -2,6 +2,7 @@
 
 use crate::follower::DEADLINE;
 use crate::following::Followed;
+use crate::support::requester;
 use podstead::pod::SourceId;
 use podstead::source::PodSource;
 use podstead::source::http::{HttpOptions, HttpSource};
@@ -190,6 +191,7 @@ pub(crate) fn options(url: &str, state: &Path) -> HttpOptions {
         allow_rollback: false,
         state: state.to_owned(),
         machine_key: MachineKey::new([7; 32]),
+        requester: requester(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The walls around jobs, the processes that unpack images and read git objects.
+//! The walls around jobs, the processes that ask servers, unpack images and read git objects.
 
 use super::finding::Finding;
 use super::host::Host;
@@ -37,15 +37,14 @@ fn look(host: &Host) -> Observed {
 fn judge(observed: &Observed) -> Vec<Finding> {
     let mut findings = Vec::new();
     if !observed.filter {
-        let why =
-            "jobs refuse to work without a filter of system calls: no image can be pulled or imported, and no git source read";
+        let why = "jobs refuse to work without a filter of system calls: no image can be pulled or imported, and no git, HTTP or OCI source read";
         findings.push(Finding::problem("the kernel cannot filter system calls", why, "use a kernel with CONFIG_SECCOMP_FILTER"));
     }
     if !observed.user.is_own {
         findings.push(Finding::note(
             format!("there is no user {}", user::NAME),
             format!(
-                "images are unpacked and git objects read with uid {}, which another program could have, too; ssh of git sources runs as nobody",
+                "servers are asked, images unpacked and git objects read with uid {}, which another program could have, too; ssh of git sources runs as nobody",
                 observed.user.uid
             ),
             "systemd-sysusers podstead.conf",
@@ -58,7 +57,7 @@ fn judge(observed: &Observed) -> Vec<Finding> {
     if findings.is_empty() {
         let JobUser { uid, .. } = observed.user;
         let what = format!(
-            "images are unpacked and git objects read as {} ({uid}), without network, with a system call filter and a memory limit",
+            "servers are asked, images unpacked and git objects read as {} ({uid}), with a system call filter and a memory limit, and only servers with network",
             user::NAME
         );
         findings.push(Finding::ok(what));

@@ -5,6 +5,7 @@
 use super::super::notify::{Attempt, judge};
 use super::course::{Report, State};
 use podstead_config::{CommitStatus, Provider};
+use podstead_fetch::Requester;
 use podstead_source::credentials::{AuthFiles, CredentialFiles};
 use podstead_source::http_client::{HttpAccess, HttpClient, HttpRequest};
 use podstead_telemetry::error_chain;
@@ -77,7 +78,7 @@ pub(super) async fn send(config: &CommitStatus, report: &Report, node: &str) -> 
     };
     let body = body.to_string().into_bytes().into();
     let request = HttpRequest { method: Method::POST, url, headers, is_led: false, body, timeout: TIMEOUT };
-    let answer = match HttpClient::new(access).send(request).await {
+    let answer = match HttpClient::new(access, Requester::here()).send(request).await {
         Ok(answer) => answer,
         Err(error) => return Attempt::Failed(error_chain(&error).to_string(), None),
     };

@@ -2,6 +2,7 @@
 
 use super::tracker::{Notice, State};
 use podstead_config::notify::{Hook, HookTarget, HookUrl, Template, parse_url};
+use podstead_fetch::Requester;
 use podstead_outbound::Secret;
 use podstead_source::credentials::{AuthFiles, CredentialFiles};
 use podstead_source::http_client::{HttpAccess, HttpClient, HttpRequest};
@@ -167,7 +168,7 @@ async fn post(url: &HookUrl, access: HttpAccess, body: String, message: &Message
         headers.insert(DELIVERY, id);
     }
     let request = HttpRequest { method: Method::POST, url, headers, is_led: false, body: body.into_bytes().into(), timeout };
-    match HttpClient::new(access).send(request).await {
+    match HttpClient::new(access, Requester::here()).send(request).await {
         // The body of the answer means nothing, and is not read.
         Ok(answer) => judge(answer.status(), answer.retry_after()),
         // Its text has parts of the URL.

@@ -209,7 +209,7 @@ impl Mender {
             let reference = reference.at(image.digest);
             let of_host = self.fetcher.registry.host_logins(&reference).await;
             for login in of_host.logins.into_iter().chain([HostLogin::Nobody]) {
-                let caller = Caller { who: Who::Host(login), of_host: true };
+                let caller = Caller { who: Who::Host(login), of_host: true, session: self.fetcher.registry.session() };
                 match self.fetch(&reference, &caller, &damaged).await {
                     Ok(host) if self.is_mended(image, &damaged, states).await => return Ok(host),
                     Ok(host) => tried.push(format!("{host} delivered it, but the disk damaged it again")),

@@ -17,13 +17,14 @@ use futures_util::StreamExt;
 use jiff::Timestamp;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
+use podstead_fetch::{Requester, Response, Session};
 use podstead_runtime::credentials::Credentials;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_RANGE, DATE, HeaderMap, HeaderValue, LINK, RANGE, RETRY_AFTER,
     WWW_AUTHENTICATE,
 };
-use reqwest::{Method, Response, StatusCode};
+use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::error::Error;
@@ -62,6 +63,7 @@ pub(crate) struct Registries {
     hosts: Mutex<Vec<Arc<Host>>>,
     health: Health,
     events: Arc<dyn EventRecorder>,
+    requester: Requester,
 }
 
 /// One registry or mirror.
@@ -86,13 +88,14 @@ impl Registries {
         stall: Duration,
         logins: Logins,
         events: Arc<dyn EventRecorder>,
+        requester: Requester,
     ) -> Self {
         let mirrors = configs.iter().flat_map(|config| &config.mirrors).filter_map(|mirror| mirror.parsed());
         let plain_mirrors = mirrors.filter(|url| url.scheme() == "http").map(|url| origin::authority(&url));
         let plain = configs.iter().filter(|config| config.http).map(|config| config.host.clone()).chain(plain_mirrors).collect();
         let configs = configs.iter().map(|config| (config.host.clone(), config.clone())).collect();
         let (hosts, health) = (Mutex::default(), Health::default());
-        Self { configs, plain, directory, stall, logins: Arc::new(logins), hosts, health, events }
+        Self { configs, plain, directory, stall, logins: Arc::new(logins), hosts, health, events, requester }
     }
 
     fn host(&self, endpoint: &Endpoint) -> Result<Arc<Host>, RegistryError> {
@@ -127,7 +130,7 @@ impl Registries {
     async fn digest(&self, reference: &Reference, route: &Route) -> Result<Digest, RegistryError> {
         let host = self.host(&route.endpoint)?;
         let path = manifest_path(reference);
-        let response = host.send(reference, &route.who, Method::HEAD, &path, Part::Document).await?;
+        let response = host.send(reference, route, Method::HEAD, &path, Part::Document).await?;
         match host.digest_of(&response)? {
             Some(digest) => Ok(digest),
             // The header is optional.
@@ -138,7 +141,7 @@ impl Registries {
     async fn document(&self, reference: &Reference, route: &Route) -> Result<Bytes, RegistryError> {
         let host = self.host(&route.endpoint)?;
         let path = manifest_path(reference);
-        let response = host.send(reference, &route.who, Method::GET, &path, Part::Document).await?;
+        let response = host.send(reference, route, Method::GET, &path, Part::Document).await?;
         let promised = host.digest_of(&response)?;
         let body = host.body(response, MANIFEST_MAX).await?;
         match promised {
@@ -151,7 +154,7 @@ impl Registries {
     async fn list(&self, reference: &Reference, route: &Route) -> Result<Option<Bytes>, RegistryError> {
         let host = self.host(&route.endpoint)?;
         let path = format!("{}/referrers/{}", reference.repository(), reference.selector());
-        match host.send(reference, &route.who, Method::GET, &path, Part::Document).await {
+        match host.send(reference, route, Method::GET, &path, Part::Document).await {
             Ok(response) => host.body(response, MANIFEST_MAX).await.map(Some),
             // Some registries do not know the path at all.
             Err(RegistryError::NotFound { .. } | RegistryError::Status { code: 400 | 405 | 501, .. }) => Ok(None),
@@ -171,7 +174,7 @@ impl Registries {
         let mut query = format!("n={TAGS_PER_PAGE}");
         for _ in 0..TAG_PAGES_MAX {
             let path = format!("{}/tags/list?{query}", reference.repository());
-            let response = host.send(reference, &route.who, Method::GET, &path, Part::Document).await?;
+            let response = host.send(reference, route, Method::GET, &path, Part::Document).await?;
             let links = response.headers().get_all(LINK).iter().filter_map(|link| link.to_str().ok());
             let next = links.filter_map(answers::next_page).next().map(str::to_owned);
             let body = host.body(response, MANIFEST_MAX).await?;
@@ -189,10 +192,10 @@ impl Registries {
     async fn stream(&self, reference: &Reference, route: &Route, digest: Digest, offset: u64) -> Result<BlobStream, RegistryError> {
         let host = self.host(&route.endpoint)?;
         let path = format!("{}/blobs/{digest}", reference.repository());
-        let response = match host.send(reference, &route.who, Method::GET, &path, Part::From(offset)).await {
+        let response = match host.send(reference, route, Method::GET, &path, Part::From(offset)).await {
             // Some servers do not know ranges at all.
             Err(RegistryError::Status { code: 400 | 501, .. }) if offset > 0 => {
-                host.send(reference, &route.who, Method::GET, &path, Part::From(0)).await?
+                host.send(reference, route, Method::GET, &path, Part::From(0)).await?
             }
             sent => sent?,
         };
@@ -211,7 +214,8 @@ impl Registries {
             Role::Mirror => vec![Who::Host(HostLogin::Nobody)],
         };
         let endpoint = Arc::new(endpoint);
-        whos.into_iter().map(|who| Route { endpoint: Arc::clone(&endpoint), who }).collect()
+        let route = |who| Route { endpoint: Arc::clone(&endpoint), who, session: caller.session.clone() };
+        whos.into_iter().map(route).collect()
     }
 }
 
@@ -221,6 +225,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[async_trait]
 impl Registry for Registries {
+    fn session(&self) -> Session {
+        self.requester.session()
+    }
+
     async fn host_logins(&self, reference: &Reference) -> HostLogins {
         self.logins.find(&self.config(reference.host()), reference.repository()).await
     }
@@ -347,11 +355,12 @@ impl Host {
     async fn send(
         &self,
         reference: &Reference,
-        who: &Who,
+        route: &Route,
         method: Method,
         path: &str,
         part: Part,
     ) -> Result<Response, RegistryError> {
+        let Route { endpoint: _, who, session } = route;
         self.check_open()?;
         let mut url = self.endpoint.base.join(path).map_err(|error| self.nonsense(&format!("{path}: {error}")))?;
         if let Some(registry) = &self.endpoint.namespace {
@@ -368,13 +377,13 @@ impl Host {
             },
         };
         let place = (reference.repository().to_owned(), who.clone());
-        let answer = self.transport.send(request(self.known_token(&place))).await?;
+        let answer = self.transport.send(session, request(self.known_token(&place))).await?;
         if answer.response.status() != StatusCode::UNAUTHORIZED {
             return self.success(reference, path, answer.response).await;
         }
         lock(&self.tokens).remove(&place);
-        let (authorization, life) = self.authorize(reference, who, &answer).await?;
-        let answer = self.transport.send(request(Some(authorization.clone()))).await?;
+        let (authorization, life) = self.authorize(reference, route, &answer).await?;
+        let answer = self.transport.send(session, request(Some(authorization.clone()))).await?;
         if answer.response.status() == StatusCode::UNAUTHORIZED {
             let credentials = self.credentials(reference, who).await?;
             self.logins.forget();
@@ -415,7 +424,12 @@ impl Host {
     }
 
     /// Meets the challenge of a 401: the value of `Authorization`, and how long it lives.
-    async fn authorize(&self, reference: &Reference, who: &Who, answer: &Answer) -> Result<(HeaderValue, Duration), RegistryError> {
+    async fn authorize(
+        &self,
+        reference: &Reference,
+        route: &Route,
+        answer: &Answer,
+    ) -> Result<(HeaderValue, Duration), RegistryError> {
         // The target of a redirect is not the registry that the credentials are for, and may name any token server.
         if answer.is_redirected {
             return Err(
@@ -424,7 +438,7 @@ impl Host {
         }
         let challenges = answer.response.headers().get_all(WWW_AUTHENTICATE);
         let challenge = challenges.iter().filter_map(|value| challenge::parse(value.to_str().ok()?)).next();
-        let credentials = self.credentials(reference, who).await?;
+        let credentials = self.credentials(reference, &route.who).await?;
         let unauthorized = || self.unauthorized(reference, refused_hint(&credentials));
         let (authorization, life) = match (challenge.ok_or_else(unauthorized)?, &credentials) {
             (_, Credentials::Token(token)) => (token::bearer(token), token::TOKEN_LIFE),
@@ -432,7 +446,7 @@ impl Host {
             (Challenge::Basic, Credentials::Anonymous | Credentials::Identity(_)) => return Err(unauthorized()),
             (Challenge::Bearer { realm, service, scope }, credentials) => {
                 let scope = origin::pull_scope(scope.as_deref(), &self.endpoint.repository(reference));
-                let token = self.fetch_token(&realm, service.as_deref(), &scope, credentials).await?;
+                let token = self.fetch_token(&route.session, (&realm, service.as_deref()), &scope, credentials).await?;
                 let token = token.ok_or_else(unauthorized)?;
                 (token::bearer(&token.text), token.life)
             }
@@ -445,15 +459,15 @@ impl Host {
     /// A token for `scope`; `None` if the token server refuses.
     async fn fetch_token(
         &self,
-        realm: &str,
-        service: Option<&str>,
+        session: &Session,
+        (realm, service): (&str, Option<&str>),
         scope: &str,
         credentials: &Credentials,
     ) -> Result<Option<Token>, RegistryError> {
         let refused = |refusal: RealmRefusal| RegistryError::Realm { host: self.name.clone(), reason: refusal.to_string() };
         let realm = origin::realm(&self.endpoint.access, &self.endpoint.base, realm, *credentials != Credentials::Anonymous);
         let realm = realm.map_err(refused)?;
-        let response = token::ask(&self.transport, &realm, service, scope, credentials, DOCUMENT_TIMEOUT).await?;
+        let response = token::ask(&self.transport, session, &realm, service, scope, credentials).await?;
         match response.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Ok(None),

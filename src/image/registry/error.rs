@@ -46,6 +46,14 @@ pub(crate) enum RegistryError {
         /// The observation.
         reason: String,
     },
+    /// The process that asked failed by itself.
+    #[error("no response from {host}: {reason}")]
+    Process {
+        /// The host.
+        host: String,
+        /// What became of it.
+        reason: String,
+    },
     /// Fewer bytes than the minimum rate asks for.
     #[error("{host} is too slow: {bytes} bytes in {seconds} seconds")]
     Slow {
@@ -268,7 +276,8 @@ impl RegistryError {
     pub(crate) fn is_unreachable(&self) -> bool {
         match self {
             Self::Resolve { .. } | Self::Connect { .. } | Self::Tls { .. } | Self::Stalled { .. } | Self::Broken { .. } => true,
-            Self::Slow { .. }
+            Self::Process { .. }
+            | Self::Slow { .. }
             | Self::TooMany { .. }
             | Self::Unavailable { .. }
             | Self::TooLarge { .. }
@@ -299,6 +308,8 @@ impl RegistryError {
             Self::Resolve { .. } | Self::Connect { .. } | Self::Stalled { .. } | Self::Broken { .. } | Self::Slow { .. } => {
                 Some(Duration::ZERO)
             }
+            // What took it over, or ended it, may not be there next time; bytes that came are kept.
+            Self::Process { .. } => Some(Duration::ZERO),
             Self::TooMany { after, .. } | Self::Unavailable { after, .. } => Some(after.unwrap_or_default()),
             Self::Status { code, .. } => (*code >= 500 || *code == 408).then_some(Duration::ZERO),
             Self::Tls { .. } | Self::Unauthorized { .. } | Self::Denied { .. } | Self::NotFound { .. } | Self::TooLarge { .. } => {
@@ -331,10 +342,10 @@ impl RegistryError {
         error
     }
 
-    /// From what the HTTP client says.
-    pub(super) fn from_http(host: &str, error: &reqwest::Error) -> Self {
+    /// From what there is instead of an answer.
+    pub(super) fn from_http(host: &str, failure: Failure) -> Self {
         let host = host.to_owned();
-        match Failure::of(error) {
+        match failure {
             Failure::Resolve(reason) => Self::Resolve { host, reason },
             Failure::Connect(reason) => Self::Connect { host, reason },
             Failure::Tls(reason) if reason == NO_TLS => Self::Tls {
@@ -348,6 +359,8 @@ impl RegistryError {
             Failure::Forbidden(error) => Self::Forbidden(error),
             Failure::Headers => Self::Headers { host },
             Failure::Broken(reason) => Self::Broken { host, reason },
+            Failure::Setup(reason) => Self::Setup { host, reason },
+            Failure::Process(reason) => Self::Process { host, reason },
         }
     }
 }

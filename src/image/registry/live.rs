@@ -5,6 +5,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
+use podstead_fetch::Session;
 use std::error::Error;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -29,6 +30,10 @@ impl LiveRegistries {
 
 #[async_trait]
 impl Registry for LiveRegistries {
+    fn session(&self) -> Session {
+        self.now().session()
+    }
+
     async fn host_logins(&self, reference: &Reference) -> HostLogins {
         self.now().host_logins(reference).await
     }

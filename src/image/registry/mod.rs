@@ -2,7 +2,7 @@
 //!
 //! An image is asked of [mirrors](hosts) of its registry, too.
 //!
-//! The client is our own on `reqwest`, for what ready-made ones lack: limits on every body, an error for each thing that can go wrong
+//! The client is our own on [`podstead_fetch`], for what ready-made ones lack: limits on every body, an error for each thing that can go wrong
 //! on the way that says which it was, and content that is digested once, where it is unpacked.
 
 mod challenge;
@@ -26,6 +26,7 @@ use futures_util::stream::BoxStream;
 use hosts::{Endpoint, Role};
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
+use podstead_fetch::Session;
 use podstead_runtime::credentials::Credentials;
 use std::error::Error;
 use std::fmt;
@@ -41,12 +42,14 @@ pub(super) enum Who {
 }
 
 /// Identity of the client, and what else of this host it may use.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub(super) struct Caller {
     /// Identity towards the registry itself.
     pub(super) who: Who,
     /// Mirrors may be asked with credentials that this host has for them.
     pub(super) of_host: bool,
+    /// The pull or question, whose requests share processes.
+    pub(super) session: Session,
 }
 
 /// Purpose of a request.
@@ -73,11 +76,21 @@ impl Need {
 }
 
 /// A host that has images of a registry, and as whom it is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Route {
     endpoint: Arc<Endpoint>,
     who: Who,
+    session: Session,
 }
+
+/// The same host, asked as the same one, whichever pull asks.
+impl PartialEq for Route {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.endpoint, &self.who) == (&other.endpoint, &other.who)
+    }
+}
+
+impl Eq for Route {}
 
 impl Route {
     /// Name of the host: the registry as in references, a mirror by its name and port.
@@ -100,6 +113,9 @@ impl Route {
 /// Registries as pulls use them. Nothing is verified here.
 #[async_trait]
 pub(super) trait Registry: fmt::Debug + Send + Sync + 'static {
+    /// A new pull or question.
+    fn session(&self) -> Session;
+
     /// The credentials that this host has for the image at its registry.
     async fn host_logins(&self, reference: &Reference) -> HostLogins;
 

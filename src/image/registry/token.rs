@@ -2,13 +2,14 @@
 
 use super::RegistryError;
 use super::origin::Realm;
-use super::transport::Transport;
+use super::transport::{Asked, Transport};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use podstead_fetch::{Response, Session};
 use podstead_runtime::credentials::Credentials;
-use reqwest::header::{CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -16,6 +17,9 @@ use std::time::Duration;
 pub(super) const TOKEN_LIFE: Duration = Duration::from_secs(55);
 /// Maximum lifetime of a token, regardless of its server's.
 const LONGEST_LIFE: Duration = Duration::from_secs(24 * 3600);
+
+/// Time limit of the whole answer.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A token server's answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,18 +31,18 @@ pub(super) struct Token {
 /// Asks the token server.
 pub(super) async fn ask(
     transport: &Transport,
+    session: &Session,
     realm: &Realm,
     service: Option<&str>,
     scope: &str,
     credentials: &Credentials,
-    timeout: Duration,
 ) -> Result<Response, RegistryError> {
-    let prepare = |client: &Client| request(client, realm, service, scope, credentials);
-    transport.ask_token(realm, prepare, timeout).await
+    transport.ask_token(session, realm, request(realm, service, scope, credentials), TIMEOUT).await
 }
 
-fn request(client: &Client, realm: &Realm, service: Option<&str>, scope: &str, credentials: &Credentials) -> RequestBuilder {
+fn request(realm: &Realm, service: Option<&str>, scope: &str, credentials: &Credentials) -> Asked {
     let mut url = realm.url.clone();
+    let (mut headers, mut method, mut body) = (HeaderMap::new(), Method::GET, Bytes::new());
     let mut parameters: Vec<(&str, &str)> = scope.split(' ').map(|scope| ("scope", scope)).collect();
     parameters.extend(service.map(|service| ("service", service)));
     match credentials {
@@ -51,18 +55,20 @@ fn request(client: &Client, realm: &Realm, service: Option<&str>, scope: &str, c
                 ("client_id", "podstead"),
                 ("refresh_token", token),
             ]);
-            let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
-            client.post(url).header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form)
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+            (method, body) =
+                (Method::POST, form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish().into());
         }
         Credentials::Password(username, password) => {
             url.query_pairs_mut().extend_pairs(parameters);
-            client.get(url).basic_auth(username, Some(password))
+            // Base64 is of characters that headers may have.
+            headers.extend(basic(username, password).map(|value| (AUTHORIZATION, value)));
         }
         Credentials::Anonymous | Credentials::Token(_) => {
             url.query_pairs_mut().extend_pairs(parameters);
-            client.get(url)
         }
     }
+    Asked { method, url, headers, body }
 }
 
 /// Reads a token server's answer; `None` if it holds no token.

@@ -1,6 +1,6 @@
 //! Requests of one registry: redirects by the rules of [`super::origin`], limits on time and headers, and the addresses that may be reached.
 //!
-//! Redirects are followed here and not by the HTTP client, which would send `Referer`, follow https to http, and hide who answered.
+//! Requests are sent by a process without rights ([`podstead_fetch`]). Redirects are followed here, and led to by another process.
 
 use super::super::explain::explain;
 use super::RegistryError;
@@ -9,10 +9,12 @@ use super::origin::{self, MAX_REDIRECTS, Realm, RedirectRefusal};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use podstead_outbound::{self as outbound, AddressGuard, Authorities, GuardedResolver};
+use podstead_fetch::{Hidden, Proxies, Request, Response, Session, Setup, Trust};
+use podstead_outbound::{self as outbound, AddressGuard};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, LOCATION};
-use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
-use std::sync::{Arc, OnceLock};
+use reqwest::{Method, StatusCode, Url};
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -34,6 +36,15 @@ pub(super) struct Outgoing {
     pub(super) timeout: Option<Duration>,
 }
 
+/// A request to one place.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
 /// An answer, after redirects.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -42,7 +53,7 @@ pub(super) struct Answer {
     pub(super) is_redirected: bool,
 }
 
-/// The clients of one registry. They are two, for they differ in which addresses they may reach.
+/// The way to one registry. Where the registry leads is another way, for it differs in which addresses may be reached.
 #[derive(Debug)]
 pub(super) struct Transport {
     endpoint: Endpoint,
@@ -52,16 +63,14 @@ pub(super) struct Transport {
     plain: Arc<[String]>,
     stall: Duration,
     /// For the registry's own origin, and token servers that the configuration names.
-    own: Client,
-    /// For where the registry leads.
-    away: OnceLock<Client>,
-    guard: Arc<AddressGuard>,
+    own: Setup,
+    guard: AddressGuard,
 }
 
 impl Transport {
     pub(super) fn new(endpoint: &Endpoint, plain: Arc<[String]>, stall: Duration) -> Result<Self, RegistryError> {
-        let guard = Arc::new(AddressGuard::new(outbound::proxies_of_environment()));
-        let own = client(endpoint, None)?;
+        let guard = AddressGuard::new(Proxies::of_environment().hosts());
+        let own = setup(endpoint, None)?;
         let mut headers = HeaderMap::new();
         for (name, value) in &endpoint.headers {
             if let (Ok(name), Ok(mut value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) {
@@ -69,15 +78,15 @@ impl Transport {
                 headers.append(name, value);
             }
         }
-        Ok(Self { endpoint: endpoint.clone(), headers, plain, stall, own, away: OnceLock::new(), guard })
+        Ok(Self { endpoint: endpoint.clone(), headers, plain, stall, own, guard })
     }
 
     /// Sends a request and follows redirects.
-    pub(super) async fn send(&self, outgoing: Outgoing) -> Result<Answer, RegistryError> {
+    pub(super) async fn send(&self, session: &Session, outgoing: Outgoing) -> Result<Answer, RegistryError> {
         let deadline = outgoing.timeout.map(|timeout| Instant::now() + timeout);
         let (origin, mut url, mut is_home) = (outgoing.url.origin(), outgoing.url, true);
         for count in 0..=MAX_REDIRECTS {
-            let client = self.client(&url, false)?;
+            let setup = self.setup(&url, false)?;
             let mut headers = outgoing.headers.clone();
             // Once another host has led somewhere, the place is that host's choice, be it at the registry again.
             is_home &= url.origin() == origin;
@@ -85,8 +94,8 @@ impl Transport {
                 headers.extend(self.headers.clone());
                 headers.extend(outgoing.authorization.clone().map(|authorization| (AUTHORIZATION, authorization)));
             }
-            let request = client.request(outgoing.method.clone(), url.clone()).headers(headers);
-            let response = self.head(request, &url, deadline).await?;
+            let asked = Asked { method: outgoing.method.clone(), url: url.clone(), headers, body: Bytes::new() };
+            let response = self.head(session, &setup, asked, deadline).await?;
             if !is_redirect(response.status()) {
                 return Ok(Answer { response, is_redirected: count > 0 });
             }
@@ -101,24 +110,26 @@ impl Transport {
     /// Asks a token server. No redirect is followed: the answer is for one host to give.
     pub(super) async fn ask_token(
         &self,
+        session: &Session,
         realm: &Realm,
-        prepare: impl FnOnce(&Client) -> RequestBuilder,
+        asked: Asked,
         timeout: Duration,
     ) -> Result<Response, RegistryError> {
-        let client = self.client(&realm.url, realm.is_named)?;
-        self.head(prepare(client), &realm.url, Some(Instant::now() + timeout)).await
+        let setup = self.setup(&realm.url, realm.is_named)?;
+        self.head(session, &setup, asked, Some(Instant::now() + timeout)).await
     }
 
     /// The body of an answer. An error comes in place of the next chunk if there is none for too long after it was asked for; a reader that pauses is not
     /// taken for a silent host.
     pub(super) fn chunks(&self, response: Response, host: &str) -> BoxStream<'static, Result<Bytes, RegistryError>> {
-        let (stall, state) = (self.stall, (response.bytes_stream().boxed(), host.to_owned()));
-        let next = move |(mut chunks, host): (BoxStream<'static, reqwest::Result<Bytes>>, String)| async move {
-            let chunk = match tokio::time::timeout(stall, chunks.next()).await {
-                Ok(chunk) => chunk?.map_err(|error| RegistryError::from_http(&host, &error)),
-                Err(_) => Err(RegistryError::Stalled { host: host.clone() }),
-            };
-            Some((chunk, (chunks, host)))
+        let (stall, state) = (self.stall, Some((response, host.to_owned())));
+        let next = move |state: Option<(Response, String)>| async move {
+            let (mut response, host) = state?;
+            match tokio::time::timeout(stall, response.chunk()).await {
+                Ok(Ok(chunk)) => Some((Ok(chunk?), Some((response, host)))),
+                Ok(Err(failure)) => Some((Err(RegistryError::from_http(&host, failure)), None)),
+                Err(_) => Some((Err(RegistryError::Stalled { host: host.clone() }), Some((response, host)))),
+            }
         };
         stream::unfold(state, next).boxed()
     }
@@ -132,47 +143,42 @@ impl Transport {
         if url.origin() == self.endpoint.base.origin() { self.endpoint.access.host.clone() } else { origin::authority(url) }
     }
 
-    fn client(&self, url: &Url, is_named: bool) -> Result<&Client, RegistryError> {
+    fn setup(&self, url: &Url, is_named: bool) -> Result<Cow<'_, Setup>, RegistryError> {
         // Over another scheme than the registry's it needs other certificate authorities.
         let is_named = is_named && url.scheme() == self.endpoint.base.scheme();
-        if is_named || url.origin() == self.endpoint.base.origin() {
-            return Ok(&self.own);
+        if url.origin() == self.endpoint.base.origin() {
+            return Ok(Cow::Borrowed(&self.own));
+        }
+        if is_named {
+            return Ok(Cow::Owned(Setup { peer: Setup::peer_of(url), ..self.own.clone() }));
         }
         self.guard.check(url)?;
-        if let Some(client) = self.away.get() {
-            return Ok(client);
-        }
-        let resolver = || Some(GuardedResolver(Arc::clone(&self.guard)));
         // Nobody else learns who asks.
-        let mut secure = self.endpoint.clone().without_identity();
-        secure.access.http = false;
-        let client = match client(&secure, resolver()) {
-            Ok(client) => client,
-            // A host without certificate authorities can still be led from http to http.
-            Err(_) if self.endpoint.access.http => client(&self.endpoint, resolver())?,
-            Err(error) => return Err(error),
-        };
-        Ok(self.away.get_or_init(|| client))
+        let mut away = self.endpoint.clone().without_identity();
+        away.access.http = false;
+        Ok(Cow::Owned(setup(&away, Some(url))?))
     }
 
     /// Sends one request to one place; its answer up to the end of the headers.
-    async fn head(&self, request: RequestBuilder, url: &Url, deadline: Option<Instant>) -> Result<Response, RegistryError> {
-        let request = match deadline {
-            Some(deadline) => request.timeout(deadline.saturating_duration_since(Instant::now())),
-            None => request,
-        };
-        let host = || self.name(url);
-        let response = match tokio::time::timeout(HEAD_TIMEOUT.min(self.stall), request.send()).await {
-            Ok(sent) => sent.map_err(|error| RegistryError::from_http(&host(), &error))?,
+    async fn head(
+        &self,
+        session: &Session,
+        setup: &Setup,
+        asked: Asked,
+        deadline: Option<Instant>,
+    ) -> Result<Response, RegistryError> {
+        let Asked { method, url, headers, body } = asked;
+        let host = || self.name(&url);
+        let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let request = Request { method, url: url.clone(), headers, body, timeout, homes: self.guard.homes() };
+        let response = match tokio::time::timeout(HEAD_TIMEOUT.min(self.stall), session.send(setup, request)).await {
+            Ok(sent) => sent.map_err(|failure| RegistryError::from_http(&host(), failure))?,
             Err(_) => return Err(RegistryError::Stalled { host: host() }),
         };
-        if outbound::headers_are_too_large(response.headers()) {
-            return Err(RegistryError::Headers { host: host() });
-        }
         if url.origin() == self.endpoint.base.origin()
             && let Some(address) = response.remote_addr()
         {
-            self.guard.learn(url, address.ip());
+            self.guard.learn(&url, address.ip());
         }
         Ok(response)
     }
@@ -189,32 +195,33 @@ fn is_redirect(status: StatusCode) -> bool {
     )
 }
 
-fn client(endpoint: &Endpoint, resolver: Option<GuardedResolver>) -> Result<Client, RegistryError> {
+/// Settings of connections: those to the registry, or those to where it leads.
+fn setup(endpoint: &Endpoint, led_to: Option<&Url>) -> Result<Setup, RegistryError> {
     let access = &endpoint.access;
-    let setup = |reason: String| RegistryError::Setup { host: access.host.clone(), reason };
-    outbound::install_provider();
-    let mut builder = Client::builder()
-        .user_agent(concat!("podstead/", env!("CARGO_PKG_VERSION")))
-        .redirect(reqwest::redirect::Policy::none())
-        .referer(false)
-        .connect_timeout(endpoint.connect_timeout.unwrap_or(CONNECT_TIMEOUT))
-        .pool_idle_timeout(KEEP_IDLE);
-    if let Some(resolver) = resolver {
-        builder = builder.dns_resolver(resolver);
-    }
+    let failed = |reason: String| RegistryError::Setup { host: access.host.clone(), reason };
+    let url = led_to.unwrap_or(&endpoint.base);
+    let mut setup = Setup {
+        peer: Setup::peer_of(url),
+        connect_timeout: endpoint.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
+        keep_idle: KEEP_IDLE,
+        // Of a registry over http, the host's certificate authorities are not needed, and may not be there.
+        trust: Trust::Nobody,
+        identity: None,
+        proxies: Proxies::of_environment(),
+        is_led: led_to.is_some(),
+    };
     if access.http {
-        // The host's certificate authorities are not needed, and may not be there.
-        let tls = outbound::client_config(Authorities::Only(Vec::new()), None).map_err(|error| setup(explain(&error)))?;
-        return builder.tls_backend_preconfigured(tls).build().map_err(|error| setup(explain(&error)));
+        return Ok(setup);
     }
     let mut authorities = Vec::new();
     for (field, path) in
         access.ca_file.iter().map(|path| ("caFile", path)).chain(endpoint.authorities.iter().map(|path| ("ca", path)))
     {
-        authorities.extend(outbound::certificates(path).map_err(|error| setup(format!("{field}: {}", explain(&error))))?);
+        authorities.extend(outbound::certificates(path).map_err(|error| failed(format!("{field}: {}", explain(&error))))?);
     }
-    let identity = endpoint.client.as_ref().map(|(certificate, key)| outbound::identity(certificate, key)).transpose();
-    let identity = identity.map_err(|error| setup(format!("client certificate: {}", explain(&error))))?;
-    let tls = outbound::client_config(Authorities::HostAnd(authorities), identity).map_err(|error| setup(explain(&error)))?;
-    builder.tls_backend_preconfigured(tls).build().map_err(|error| setup(explain(&error)))
+    let identity = endpoint.client.as_ref().map(|(certificate, key)| outbound::identity_text(certificate, key)).transpose();
+    let identity = identity.map_err(|error| failed(format!("client certificate: {}", explain(&error))))?;
+    setup.identity = identity.map(|pem| Hidden(pem.expose().to_owned()));
+    setup.trust = Trust::of_host(&authorities, url, &setup.proxies);
+    Ok(setup)
 }

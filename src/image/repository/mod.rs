@@ -19,6 +19,7 @@ use crate::registry_config::RegistryConfig;
 use bytes::Bytes;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
+use podstead_fetch::Requester;
 use podstead_telemetry::events::EventRecorder;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,12 +73,12 @@ struct Attempts<'a> {
 
 impl Repositories {
     /// Repositories of registries that are reached so, without a store of images and without the usual auth files.
-    pub fn new(registries: &[RegistryConfig], events: Arc<dyn EventRecorder>) -> Self {
+    pub fn new(registries: &[RegistryConfig], events: Arc<dyn EventRecorder>, requester: Requester) -> Self {
         let logins = Logins::new(&[], HELPER_DIRECTORIES.map(PathBuf::from).to_vec());
-        Self::of(Arc::new(Registries::new(registries, None, STALL, logins, events)))
+        Self::of(Arc::new(Registries::new(registries, None, STALL, logins, events, requester)))
     }
 
-    /// Repositories of registries that are reached as a daemon reaches them: with these auth files, and containerd's directory of hosts.
+    /// Repositories of registries that a command of a user reaches as a daemon does: with these auth files, and containerd's directory of hosts.
     pub fn of_host(
         registries: &[RegistryConfig],
         auth_files: &[PathBuf],
@@ -85,7 +86,7 @@ impl Repositories {
         events: Arc<dyn EventRecorder>,
     ) -> Self {
         let logins = Logins::new(auth_files, HELPER_DIRECTORIES.map(PathBuf::from).to_vec());
-        Self::of(Arc::new(Registries::new(registries, hosts, STALL, logins, events)))
+        Self::of(Arc::new(Registries::new(registries, hosts, STALL, logins, events, Requester::here())))
     }
 
     pub(super) fn of(registry: Arc<dyn Registry>) -> Self {
@@ -176,7 +177,7 @@ impl Repositories {
         let HostLogins { logins, problems } = self.registry.host_logins(reference).await;
         let mut left: Vec<HostLogin> = [HostLogin::Nobody].into_iter().chain(logins.into_iter().rev()).collect();
         let login = left.pop().unwrap_or(HostLogin::Nobody);
-        let caller = Caller { who: Who::Host(login.clone()), of_host: true };
+        let caller = Caller { who: Who::Host(login.clone()), of_host: true, session: self.registry.session() };
         Attempts { registry: &*self.registry, caller, login, left, reasons: Vec::new(), problems }
     }
 }
@@ -191,7 +192,8 @@ impl Attempts<'_> {
         self.reasons.push((self.login.clone(), explain(&error.without_wait())));
         match self.left.pop().filter(|_| error.is_about_access()) {
             Some(login) => {
-                self.caller.who = Who::Host(login.clone());
+                // A process gets one of the credentials.
+                self.caller = Caller { who: Who::Host(login.clone()), of_host: true, session: self.registry.session() };
                 self.login = login;
                 Ok(())
             }

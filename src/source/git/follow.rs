@@ -50,7 +50,7 @@ impl Follower {
         let location = options.url.to_string();
         let remote = |way| Place::Remote { remote: Box::new(Remote::new(location.clone(), way, options.timeout)), store: None };
         let place = match options.url.clone() {
-            RemoteUrl::Http(_) => remote(Way::Http(Box::new(options.http.clone()))),
+            RemoteUrl::Http(_) => remote(Way::Http(Box::new(options.http.clone()), options.jobs.requester())),
             RemoteUrl::Ssh(url) => remote(Way::Ssh(url, options.ssh.clone(), Arc::clone(options.jobs.launcher()))),
             RemoteUrl::Daemon { host, port, path } => remote(Way::Daemon { host, port, path }),
             RemoteUrl::Local(path) => Place::Local(path),
@@ -179,7 +179,11 @@ impl Follower {
 #[async_trait]
 impl Pollable for Follower {
     async fn poll(&mut self) -> Polled {
-        match self.look().await {
+        let looked = self.look().await;
+        if let Place::Remote { remote, .. } = &self.place {
+            remote.rest();
+        }
+        match looked {
             Ok(Some(artifact)) => Polled::New(artifact),
             Ok(None) => Polled::Unchanged,
             Err(error) => {

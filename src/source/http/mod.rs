@@ -55,7 +55,7 @@ impl PodSource for HttpSource {
     async fn run(self: Box<Self>, reports: mpsc::Sender<(SourceId, SourceReport)>, wishes: Wishes) {
         let Self { id, options } = *self;
         let interval = options.interval;
-        let client = HttpClient::new(options.access.clone());
+        let client = HttpClient::new(options.access.clone(), options.requester.clone());
         poll_forever(id.clone(), interval, place::HttpPlace::new(id, options, client), reports, wishes).await;
     }
 }

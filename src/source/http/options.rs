@@ -2,6 +2,7 @@
 
 use crate::SignatureRequirement;
 use crate::http_client::HttpAccess;
+use podstead_fetch::Requester;
 use podstead_sys::machine_key::MachineKey;
 use reqwest::Url;
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ pub const FILE: &str = "body";
 pub const MAX_BODY: u64 = 10 << 20;
 
 /// Options for following a URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct HttpOptions {
     /// http or https.
     pub url: Url,
@@ -33,4 +34,6 @@ pub struct HttpOptions {
     pub state: PathBuf,
     /// Key that encrypts this state, because bodies may contain Secrets.
     pub machine_key: MachineKey,
+    /// Sends the requests.
+    pub requester: Requester,
 }

@@ -45,7 +45,9 @@ pub(super) struct HttpPlace {
 #[async_trait]
 impl Pollable for HttpPlace {
     async fn poll(&mut self) -> Polled {
-        match self.look().await {
+        let looked = self.look().await;
+        self.client.rest();
+        match looked {
             Ok(Some(artifact)) => Polled::New(artifact),
             Ok(None) => Polled::Unchanged,
             Err(error) => Polled::Failed { reason: error_chain(&error).to_string(), retry_after: error.retry_after() },

@@ -4,8 +4,9 @@ use super::{HttpError, shown};
 use crate::poll;
 use bytes::{Bytes, BytesMut};
 use flate2::read::MultiGzDecoder;
+use podstead_fetch::Response;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, RETRY_AFTER, TRANSFER_ENCODING};
-use reqwest::{Response, StatusCode, Url};
+use reqwest::{StatusCode, Url};
 use std::io::Read;
 use std::time::Duration;
 
@@ -65,7 +66,7 @@ impl HttpAnswer {
 
     /// The next part of the body as it comes over the wire.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
-        self.response.chunk().await.map_err(|error| HttpError::on_the_way(&self.url, &error))
+        self.response.chunk().await.map_err(|failure| HttpError::on_the_way(&self.url, failure))
     }
 
     /// The whole body, at most `limit` bytes over the wire and, where it is gzip, at most as many unpacked.

@@ -65,12 +65,13 @@ pub enum HttpError {
 }
 
 impl HttpError {
-    pub(super) fn on_the_way(url: &Url, error: &reqwest::Error) -> Self {
-        Self::OnTheWay { host: authority(url), failure: Failure::of(error) }
-    }
-
-    pub(super) fn too_large_headers(url: &Url) -> Self {
-        Self::OnTheWay { host: authority(url), failure: Failure::Headers }
+    pub(super) fn on_the_way(url: &Url, failure: Failure) -> Self {
+        match failure {
+            Failure::Setup(text) => {
+                Self::Setup(format!("{text} (if the host has no certificate authorities, install ca-certificates or set caFile)"))
+            }
+            failure => Self::OnTheWay { host: authority(url), failure },
+        }
     }
 
     pub(super) fn forbidden(url: &Url, error: ForbiddenAddress) -> Self {

@@ -1,7 +1,7 @@
-//! The HTTP client of sources: reqwest over rustls with ring, HTTP/1.1, the system's resolver.
+//! The HTTP client of sources. Requests are sent by a process without rights, one for each poll ([`podstead_fetch`]).
 //!
-//! * Certificates are loaded once per client, so the client is rebuilt when one of its files changes.
-//! * Redirects are followed here and not by reqwest: credentials, configured headers and the client certificate go to the configured
+//! * Files of certificates and credentials are read for each request, so that rotated ones are found.
+//! * Redirects are followed here, and led to by another process: credentials, configured headers and the client certificate go to the configured
 //!   origin (scheme, host and port) and to no other, nor there again after another one; nothing leads from https to http, nor to addresses
 //!   of this host or its link unless the origin itself is there.
 //! * Every body has a limit, compressed and not, and every request a time limit as a whole. Half a body is an error.
@@ -17,13 +17,13 @@ pub use error::HttpError;
 pub use shown::shown;
 
 use super::credentials::{AuthFiles, CredentialFiles};
-use built::Built;
 use bytes::Bytes;
-use podstead_outbound::{Failure, headers_are_too_large};
+use podstead_fetch::{Request, Requester, Session};
+use podstead_outbound::{AddressGuard, Failure};
 use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::{Method, StatusCode, Url};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -69,50 +69,92 @@ impl HttpRequest {
     }
 }
 
-/// A client for one source. Connections are kept between polls.
+/// Time after a poll for which its processes and their connections stay, for one that follows at once.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// The session of the present poll, or of the last one.
+#[derive(Debug, Default)]
+struct Kept {
+    session: Option<Session>,
+    /// Requests so far.
+    uses: u64,
+}
+
+/// A client for one source. Connections are kept for a moment after [`Self::rest`].
 #[derive(Debug)]
 pub struct HttpClient {
     access: HttpAccess,
-    built: Mutex<Option<Arc<Built>>>,
+    requester: Requester,
+    kept: Arc<Mutex<Kept>>,
+    /// Addresses that redirects may lead to.
+    guard: AddressGuard,
 }
 
 impl HttpClient {
-    /// Nothing is read before the first request.
-    pub fn new(access: HttpAccess) -> Self {
-        Self { access, built: Mutex::default() }
+    /// A client whose requests `requester` sends. Nothing is read before the first one.
+    pub fn new(access: HttpAccess, requester: Requester) -> Self {
+        let guard = AddressGuard::new(built::proxy_hosts(&access));
+        Self { access, requester, kept: Arc::default(), guard }
+    }
+
+    /// Ends the connections, and the processes that have them, unless another request comes within 10 s: to be called at the end of each poll, in a
+    /// runtime of tokio. Answers that are being read go on.
+    pub fn rest(&self) {
+        let (kept, uses) = (Arc::downgrade(&self.kept), lock(&self.kept).uses);
+        tokio::spawn(async move {
+            tokio::time::sleep(LINGER).await;
+            let Some(kept) = kept.upgrade() else { return };
+            let mut kept = lock(&kept);
+            if kept.uses == uses {
+                kept.session = None;
+            }
+        });
+    }
+
+    fn session(&self) -> Session {
+        let mut kept = lock(&self.kept);
+        kept.uses += 1;
+        kept.session.get_or_insert_with(|| self.requester.session()).clone()
     }
 
     /// Sends a request and follows redirects. The answer may have any status that is no redirect.
     pub async fn send(&self, request: HttpRequest) -> Result<HttpAnswer, HttpError> {
         let deadline = Instant::now() + request.timeout;
-        let built = self.built(&request.url)?;
+        let session = self.session();
         let credentials = self.access.credentials.read().map_err(HttpError::Credentials)?;
         let (origin, mut url) = (request.url.origin(), request.url.clone());
         let mut at_home = !request.is_led;
         for _ in 0..=MAX_REDIRECTS {
             // Once another host has led somewhere, the place is that host's choice, be it at the origin again.
             at_home &= url.origin() == origin;
-            let left = deadline.saturating_duration_since(Instant::now());
             let mut headers = request.headers.clone();
             if at_home {
                 headers.extend(credentials.clone());
+            } else {
+                self.guard.check(&url).map_err(|error| HttpError::forbidden(&url, error))?;
             }
-            let client = if at_home { &built.own } else { built.bare(&self.access, &url)? };
+            let setup = built::setup(&self.access, &url, !at_home)?;
             let ask = || {
-                let asked = client.request(request.method.clone(), url.clone());
-                asked.headers(headers.clone()).body(request.body.clone()).timeout(left).send()
+                session.send(
+                    &setup,
+                    Request {
+                        method: request.method.clone(),
+                        url: url.clone(),
+                        headers: headers.clone(),
+                        body: request.body.clone(),
+                        timeout: Some(deadline.saturating_duration_since(Instant::now())),
+                        homes: self.guard.homes(),
+                    },
+                )
             };
             let mut sent = ask().await;
             // A kept connection may be closed by the server the moment it is used again: asking once more changes nothing there.
-            if request.method == Method::GET && sent.as_ref().is_err_and(|error| matches!(Failure::of(error), Failure::Broken(_))) {
+            if request.method == Method::GET && matches!(sent, Err(Failure::Broken(_))) {
                 sent = ask().await;
             }
-            let response = sent.map_err(|error| HttpError::on_the_way(&url, &error))?;
-            if headers_are_too_large(response.headers()) {
-                return Err(HttpError::too_large_headers(&url));
-            }
+            let response = sent.map_err(|failure| HttpError::on_the_way(&url, failure))?;
             if let (true, Some(address)) = (at_home, response.remote_addr()) {
-                built.guard.learn(&url, address.ip());
+                self.guard.learn(&url, address.ip());
             }
             match redirect(&request.method, &url, response.status(), response.headers())? {
                 Some(next) => url = next,
@@ -121,17 +163,10 @@ impl HttpClient {
         }
         Err(HttpError::Redirect { url: shown(&request.url), reason: format!("more than {MAX_REDIRECTS} redirects") })
     }
+}
 
-    /// The client for the files as they are now.
-    fn built(&self, url: &Url) -> Result<Arc<Built>, HttpError> {
-        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(built) = built.as_ref().filter(|built| built.is_current(&self.access)) {
-            return Ok(Arc::clone(built));
-        }
-        let new = Arc::new(Built::new(&self.access, url)?);
-        *built = Some(Arc::clone(&new));
-        Ok(new)
-    }
+fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the target of a redirect; `None` for any other response.

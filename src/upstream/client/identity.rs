@@ -3,7 +3,9 @@
 use super::exec::{self, ExecError};
 use super::kubeconfig::{Kubeconfig, KubeconfigError, Material};
 use jiff::Timestamp;
-use podstead_outbound::{self as outbound, Authorities, ClientIdentity, Secret, SecretError, TlsError, TlsFileError};
+use podstead_outbound::{
+    self as outbound, Authorities, ClientIdentity, HostAuthorities, Secret, SecretError, TlsError, TlsFileError,
+};
 use reqwest::{Client, Proxy, Url};
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
@@ -92,7 +94,7 @@ impl Identity {
                 let found = outbound::certificates_of(pem.expose().as_bytes());
                 Authorities::Only(found.ok_or(IdentityError::Pem("certificate-authority-data"))?)
             }
-            None => Authorities::HostAnd(Vec::new()),
+            None => Authorities::HostAnd(HostAuthorities::of_this_process(), Vec::new()),
         };
         let pair = match certificate {
             Some((Material::File(certificate), Material::File(key))) => Some(outbound::identity(&certificate, &key)?),

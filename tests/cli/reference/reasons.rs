@@ -193,13 +193,13 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
         "host",
         "JobViolation",
         "Warning",
-        "a process that unpacks images or reads git objects did something forbidden and was killed: the image or repository is hostile, or podstead has an error",
+        "a process that asks servers, unpacks images or reads git objects did something forbidden and was killed: the server, image or repository is hostile, or podstead has an error",
     ),
     (
         "host",
         "LimitExceeded",
         "Warning",
-        "a process that unpacks images or reads git objects used up its memory or time and was killed",
+        "a process that asks servers, unpacks images or reads git objects used up its memory or time and was killed",
     ),
     (
         "host",

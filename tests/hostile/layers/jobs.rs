@@ -4,55 +4,12 @@
 
 use super::archive::{Image, Layer, file, noise, tar};
 use super::store::{Registry, Store, entries};
-use podstead::container::cgroup::Cgroups;
+use crate::slice::Slice;
 use podstead::container::digest::Digest;
 use podstead::image::{ImageStoreConfig, JobSettings, RegistryConfig};
-use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-
-/// A top cgroup of this test's own.
-struct Slice(String);
-
-impl Slice {
-    fn new(name: &str) -> Self {
-        Self(format!("podstead-{name}-{}.slice", std::process::id()))
-    }
-
-    fn settings(&self) -> ImageStoreConfig {
-        let jobs = JobSettings { slice: Some(self.0.clone()), ..JobSettings::default() };
-        ImageStoreConfig { jobs, ..ImageStoreConfig::default() }
-    }
-
-    /// Groups of jobs, in all hierarchies.
-    fn groups(&self) -> Vec<PathBuf> {
-        let mounted = Path::new("/sys/fs/cgroup").read_dir().unwrap().map(|entry| entry.unwrap().path());
-        let jobs = mounted.chain(["/sys/fs/cgroup".into()]).map(|root| root.join(&self.0).join("jobs"));
-        let entries = jobs.flat_map(|jobs| jobs.read_dir().into_iter().flatten().flatten());
-        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
-    }
-
-    /// Jobs at work. Other tests have others.
-    fn jobs(&self) -> BTreeSet<i32> {
-        let listed = self.groups().into_iter().filter_map(|group| fs::read_to_string(group.join("cgroup.procs")).ok());
-        listed.flat_map(|text| text.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
-    }
-
-    /// Asserts that no job has a group any more.
-    #[track_caller]
-    fn assert_empty(&self) {
-        assert_eq!(self.groups(), Vec::<PathBuf>::new());
-    }
-}
-
-impl Drop for Slice {
-    fn drop(&mut self) {
-        let path = Path::new("/").join(&self.0);
-        Cgroups::detect(&self.0).and_then(|groups| groups.remove(&path, Duration::from_secs(10))).ok();
-    }
-}
 
 fn attack(words: &str) -> Layer {
     Layer::raw(format!("podstead-attack: {words}\n").into_bytes())

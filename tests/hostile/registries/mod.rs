@@ -2,6 +2,7 @@
 
 mod answers;
 mod image;
+mod jobs;
 mod logins;
 mod redirects;
 mod server;

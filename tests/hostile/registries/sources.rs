@@ -1,6 +1,9 @@
 //! HTTP sources keep the same rules: their server's redirects get no credentials, and reach no service of this host.
 
+use super::jobs::requester;
 use super::server::{Reply, Server, authority};
+use super::store::Ignored;
+use podstead::job::launch::JobSettings;
 use podstead::source::credentials::{AuthFiles, CredentialFiles};
 use podstead::source::http_client::{HttpAccess, HttpClient, HttpError, HttpRequest};
 use std::sync::{Arc, OnceLock};
@@ -20,7 +23,7 @@ fn client() -> (tempfile::TempDir, HttpClient) {
         headers_file: None,
     };
     let access = HttpAccess { credentials, ca_file: Some(at("ca.pem")), ..HttpAccess::default() };
-    (directory, HttpClient::new(access))
+    (directory, HttpClient::new(access, requester(JobSettings::default(), Arc::new(Ignored))))
 }
 
 async fn get(client: &HttpClient, url: &str) -> Result<u16, HttpError> {

@@ -19,8 +19,9 @@ pub(super) const PASSWORD: &str = "open sesame";
 /// A healthy pull of these cases takes a second; the machine may be busy.
 pub(super) const PATIENCE: Duration = Duration::from_secs(40);
 
+/// Hears no events.
 #[derive(Debug)]
-struct Ignored;
+pub(super) struct Ignored;
 
 impl EventRecorder for Ignored {
     fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}

@@ -16,6 +16,7 @@ mod signatures;
 mod ssh;
 
 use crate::follower::{DEADLINE, content};
+use crate::support::program;
 use podstead::artifact::wake::Waker;
 use podstead::job::launch::{JobSettings, Launcher};
 use podstead::pod::SourceId;
@@ -55,12 +56,7 @@ fn options(url: &str, state: &Path) -> GitOptions {
 
 /// The starter of jobs: this test is another program.
 fn jobs(settings: JobSettings, events: Arc<dyn EventRecorder>) -> Arc<ObjectJobs> {
-    assert!(nix::unistd::geteuid().is_root(), "jobs give up rights that only root has: these tests need root");
-    let program = match std::env::var_os("PODSTEAD_BIN_DIR") {
-        Some(directory) => Path::new(&directory).join("podstead"),
-        None => env!("CARGO_BIN_EXE_podstead").into(),
-    };
-    Arc::new(ObjectJobs::new(Arc::new(Launcher::new(JobSettings { program, ..settings })), events))
+    Arc::new(ObjectJobs::new(Arc::new(Launcher::new(JobSettings { program: program(), ..settings })), events))
 }
 
 /// Hears no events.

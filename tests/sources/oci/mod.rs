@@ -14,7 +14,7 @@ mod signing;
 
 use crate::follower::DEADLINE;
 use crate::following::{Followed, Following};
-use crate::support::eventually;
+use crate::support::{eventually, requester};
 use podstead::artifact::{Artifact, SourceReport};
 use podstead::image::{RegistryConfig, Repositories};
 use podstead::pod::SourceId;
@@ -56,7 +56,7 @@ impl Bench {
 }
 
 fn repositories(registry: RegistryConfig) -> Repositories {
-    Repositories::new(&[registry], Arc::new(Nobody))
+    Repositories::new(&[registry], Arc::new(Nobody), requester())
 }
 
 fn options(repositories: &Repositories, url: &str, follow: OciFollow, state: &Path) -> OciOptions {

@@ -7,6 +7,7 @@ use super::failure::{END, Failure, ended};
 use super::session::Session;
 use super::wire::{Message, Request, Work};
 use podstead_container::cgroup::JobLimits;
+use podstead_fetch::Requester;
 use podstead_job::confine::Rlimits;
 use podstead_job::conversation::Conversation;
 use podstead_job::launch::{Launcher, MessageError};
@@ -68,6 +69,11 @@ impl ObjectJobs {
     /// The launcher of its jobs.
     pub(in crate::git) fn launcher(&self) -> &Arc<Launcher> {
         &self.launcher
+    }
+
+    /// Sends requests to servers.
+    pub(in crate::git) fn requester(&self) -> Requester {
+        Requester::jobs(Arc::clone(&self.launcher), Arc::clone(&self.events))
     }
 
     /// The user that writes packs.

@@ -5,6 +5,7 @@ use crate::git::error::GitError;
 use crate::git::protocol::said;
 use crate::http_client::{HttpAccess, HttpAnswer, HttpClient, HttpError, HttpRequest};
 use bytes::Bytes;
+use podstead_fetch::Requester;
 use podstead_outbound::Failure;
 use podstead_telemetry::error_chain;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -36,9 +37,14 @@ pub(super) struct HttpRemote {
 
 impl HttpRemote {
     /// `url`: without a slash at the end.
-    pub(super) fn new(url: &str, access: &HttpAccess, timeout: Duration) -> Self {
-        let client = Arc::new(HttpClient::new(access.clone()));
+    pub(super) fn new(url: &str, access: &HttpAccess, requester: &Requester, timeout: Duration) -> Self {
+        let client = Arc::new(HttpClient::new(access.clone(), requester.clone()));
         Self { location: url.to_owned(), base: url.to_owned(), is_led: false, client, timeout }
+    }
+
+    /// Ends the connections until the next question.
+    pub(super) fn rest(&self) {
+        self.client.rest();
     }
 
     /// Asks what the server can do, at the URL as configured.

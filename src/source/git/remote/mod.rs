@@ -18,6 +18,7 @@ use super::protocol::Reference;
 use crate::http_client::HttpAccess;
 use http::HttpRemote;
 use open::Open;
+use podstead_fetch::Requester;
 use podstead_job::launch::Launcher;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,8 +29,8 @@ const MAX_LISTING: u64 = 32 << 20;
 /// Transport to a server.
 #[derive(Debug)]
 pub(super) enum Way {
-    /// The URL is the location.
-    Http(Box<HttpAccess>),
+    /// The URL is the location. The requester sends what is asked.
+    Http(Box<HttpAccess>, Requester),
     /// Through the system's ssh, which the launcher starts.
     Ssh(SshUrl, SshOptions, Arc<Launcher>),
     /// Git's own server, without any protection.
@@ -89,6 +90,13 @@ impl Remote {
         Ok((references, session))
     }
 
+    /// Ends what is kept between the conversations of one poll.
+    pub(super) fn rest(&self) {
+        if let Some((http, _)) = &self.known {
+            http.rest();
+        }
+    }
+
     /// Begins a conversation.
     pub(super) async fn connect(&self) -> Result<Session, GitError> {
         self.within(self.greet()).await
@@ -97,8 +105,8 @@ impl Remote {
     async fn greet(&self) -> Result<Session, GitError> {
         let location = self.location.clone();
         let open = match &self.way {
-            Way::Http(access) => {
-                return Session::greet_http(HttpRemote::new(&location, access, self.timeout), location).await;
+            Way::Http(access, requester) => {
+                return Session::greet_http(HttpRemote::new(&location, access, requester, self.timeout), location).await;
             }
             Way::Ssh(url, options, launcher) => Open::ssh(url, options, launcher, self.timeout).await?,
             Way::Daemon { host, port, path } => Open::daemon(host, *port, path, self.timeout, &location).await?,
