@@ -42,7 +42,9 @@ impl EnvironmentProxies {
 
     fn urls(&self) -> impl Iterator<Item = Url> {
         let written = [&self.http, &self.https, &self.all].into_iter().filter(|value| !value.is_empty());
-        written.filter_map(|value| Url::parse(value).or_else(|_| Url::parse(&format!("http://{value}"))).ok())
+        // `proxy.lan:3128` is a URL, too, of a scheme with dots and without a host.
+        let parse = |value: &String| Url::parse(value).ok().filter(Url::has_host);
+        written.filter_map(move |value| parse(value).or_else(|| Url::parse(&format!("http://{value}")).ok()))
     }
 
     /// Names of the proxies.
