@@ -60,10 +60,9 @@ impl EnvironmentProxies {
     /// As the client takes them, those for one scheme before the one for all. What is no proxy is left out.
     pub fn proxies(&self) -> Vec<Proxy> {
         let no = NoProxy::from_string(&self.no);
-        let made: [(&String, fn(String) -> reqwest::Result<Proxy>); 3] =
-            [(&self.http, Proxy::http), (&self.https, Proxy::https), (&self.all, Proxy::all)];
-        let made = made.into_iter().filter(|(value, _)| !value.is_empty()).filter_map(|(value, make)| make(value.clone()).ok());
-        made.map(|proxy| proxy.no_proxy(no.clone())).collect()
+        let given = |value: &String| Some(value.clone()).filter(|value| !value.is_empty());
+        let made = [given(&self.http).map(Proxy::http), given(&self.https).map(Proxy::https), given(&self.all).map(Proxy::all)];
+        made.into_iter().flatten().flatten().map(|proxy| proxy.no_proxy(no.clone())).collect()
     }
 }
 
