@@ -77,7 +77,7 @@ impl Incoming {
                 self.left = head.length;
                 Ok(head)
             }
-            Reply::Head(_) => Err(self.lies("a header that nobody reads").await),
+            Reply::Head(_) => Err(self.lies("a header that was not asked for").await),
             Reply::Failed(failure) => Err(self.failed(failure).await),
         }
     }
@@ -111,7 +111,7 @@ impl Incoming {
                 return self.end().await;
             }
             if self.piece > PIECE_MAX {
-                return Err(self.lies("a longer piece than any").await);
+                return Err(self.lies("a piece above the limit").await);
             }
         }
         self.fill(1).await?;
@@ -120,7 +120,7 @@ impl Incoming {
         if let Some(left) = &mut self.left {
             match left.checked_sub(bytes.len() as u64) {
                 Some(rest) => *left = rest,
-                None => return Err(self.lies("more bytes than it told").await),
+                None => return Err(self.lies("more bytes than its Content-Length").await),
             }
         }
         Ok(Some(bytes))
@@ -131,7 +131,7 @@ impl Incoming {
         self.is_over = true;
         match end {
             BodyEnd::Failed(failure) => Err(self.failed(failure).await),
-            BodyEnd::Whole if self.left.is_some_and(|left| left > 0) => Err(self.lies("fewer bytes than it told").await),
+            BodyEnd::Whole if self.left.is_some_and(|left| left > 0) => Err(self.lies("fewer bytes than its Content-Length").await),
             BodyEnd::Whole => Ok(None),
         }
     }
@@ -141,12 +141,12 @@ impl Incoming {
         self.fill(LENGTH).await?;
         let length = self.buffer.get_u32() as usize;
         if length > limit {
-            return Err(self.lies("a longer message than any").await);
+            return Err(self.lies("a message above the limit").await);
         }
         self.fill(length).await?;
         match serde_json::from_slice(&self.buffer.split_to(length)) {
             Ok(message) => Ok(message),
-            Err(_) => Err(self.lies("a message that none is").await),
+            Err(_) => Err(self.lies("an invalid message").await),
         }
     }
 
@@ -166,7 +166,7 @@ impl Incoming {
     /// The failure that the job tells. Its words are those of the resolver, of the system and of rustls, which may quote the server.
     async fn failed(&self, failure: Failure) -> Fault {
         match failure.map_texts(Told::cleaned) {
-            Failure::Process(_) => self.lies("a failure of its own").await,
+            Failure::Process(_) => self.lies("a failure that only the daemon reports").await,
             failure => Fault::Failed(failure),
         }
     }

@@ -145,7 +145,7 @@ impl Question {
         }
     }
 
-    /// The request without its body; `None` for what no request is.
+    /// The request without its body; `None` if it is invalid.
     pub(crate) fn request(self) -> Option<Request> {
         let mut headers = HeaderMap::new();
         for (name, value) in &self.headers {

@@ -28,7 +28,7 @@ pub(crate) fn text_of(value: &HeaderValue) -> String {
     value.as_bytes().iter().copied().map(char::from).collect()
 }
 
-/// The other direction of [`text_of`]; `None` for what no header is.
+/// The other direction of [`text_of`]; `None` if it is invalid.
 pub(crate) fn header_value(text: &str) -> Option<HeaderValue> {
     let bytes: Vec<u8> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect::<Option<_>>()?;
     HeaderValue::from_bytes(&bytes).ok()

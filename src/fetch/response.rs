@@ -29,7 +29,7 @@ pub(crate) enum Body {
 }
 
 impl Response {
-    /// `None` for a status that none is.
+    /// `None` for an invalid status.
     pub(crate) fn new(head: &Head, body: Body) -> Option<Self> {
         let mut headers = HeaderMap::new();
         for (name, value) in &head.headers {

@@ -129,7 +129,7 @@ impl Drop for Running {
 fn over(job: Job, reason: Option<JobError>) -> JobError {
     if reason.is_none() && !job.wait(END) {
         // Nothing makes a job close a request but its own end.
-        return JobError::BadAnswer("no end of an answer");
+        return JobError::BadAnswer("an answer without an end");
     }
     let told = match reason {
         Some(_) => None,

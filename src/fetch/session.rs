@@ -111,7 +111,7 @@ async fn ask(jobs: &Arc<Jobs>, running: &Made<Arc<Running>>, setup: &Setup, requ
     let answer = match answer {
         Ok((head, incoming)) => match Response::new(&head, Body::Job(Box::new(incoming))) {
             Some(response) => Ok(response),
-            None => Err(job.end_as(JobError::BadAnswer("a status or header that none is")).await.into()),
+            None => Err(job.end_as(JobError::BadAnswer("an invalid status or header")).await.into()),
         },
         Err(fault) => Err(fault),
     };

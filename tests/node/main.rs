@@ -26,6 +26,7 @@ mod hooks;
 mod housekeeping;
 mod identity;
 mod image_volumes;
+mod killed_jobs;
 mod kubectl_reads;
 mod kubectl_requests;
 mod kubectl_writes;

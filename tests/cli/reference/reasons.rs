@@ -261,8 +261,17 @@ const WORKLOAD_EVENTS: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// By what a file that records events can be told from others.
-const RECORDING: &[&str] =
-    &["EventType::Normal", "EventType::Warning", "tell_once(", "told.good(", "told.trouble(", "tell_standing(", "self.warn("];
+const RECORDING: &[&str] = &[
+    "EventType::Normal",
+    "EventType::Warning",
+    "tell_once(",
+    "told.good(",
+    "told.trouble(",
+    "tell_standing(",
+    "self.warn(",
+    // Above constants of a file that decides, whose events others record.
+    "/// Reasons of events.",
+];
 
 /// Words in such files that are no reasons of events.
 const OTHER_WORDS: &[&str] = &[
@@ -280,6 +289,10 @@ const OTHER_WORDS: &[&str] = &[
     "Reason",
     "Subobject",
     "Type",
+    // Of the API: values of a Service.
+    "ClusterIP",
+    "LoadBalancer",
+    "None",
 ];
 
 fn root() -> &'static Path {

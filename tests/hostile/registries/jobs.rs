@@ -143,16 +143,16 @@ async fn lies_of_a_job_are_not_believed() {
     let slice = Slice::new("fetch-lies");
     let (client, _events) = client(slice.settings().jobs);
     for (word, expected) in [
-        ("long-message", "a longer message than any"),
-        ("no-message", "a message that none is"),
-        ("other-header", "a header that nobody reads"),
-        ("header-line", "a status or header that none is"),
-        ("other-status", "a status or header that none is"),
-        ("more-bytes", "more bytes than it told"),
-        ("fewer-bytes", "fewer bytes than it told"),
-        ("long-piece", "a longer piece than any"),
-        ("own-failure", "a failure of its own"),
-        ("close", "no end of an answer"),
+        ("long-message", "a message above the limit"),
+        ("no-message", "an invalid message"),
+        ("other-header", "a header that was not asked for"),
+        ("header-line", "an invalid status or header"),
+        ("other-status", "an invalid status or header"),
+        ("more-bytes", "more bytes than its Content-Length"),
+        ("fewer-bytes", "fewer bytes than its Content-Length"),
+        ("long-piece", "a piece above the limit"),
+        ("own-failure", "a failure that only the daemon reports"),
+        ("close", "an answer without an end"),
         ("endless-body", "is larger than 4194304 bytes"),
         ("endless-messages", "is larger than 4194304 bytes"),
     ] {
