@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Tasks of jobs, as their command lines name them.
 const TASKS: [&str; 3] = ["fetch", "objects", "unpack"];
-/// Jobs of one task that are killed for one change: more than the daemon starts again at once, so that a later poll or pull has to come.
+/// Jobs of one task that are killed for one change, at most: more than the daemon starts again at once, so that a later poll or pull has to come.
 const KILLS: usize = 3;
 /// Time for a change to arrive, with pauses after pulls that failed.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -70,7 +70,7 @@ fn copy(from: &str, to: &Path, length: u64) {
 /// A pod that says a word, and the version of its image if that has one.
 fn pod(name: &str, image: &str, word: &str) -> String {
     format!(
-        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n  - name: main\n    \
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  terminationGracePeriodSeconds: 0\n  containers:\n  - name: main\n    \
          image: '{image}'\n    command: [/bin/sh, -c, 'echo {word}; cat /version; exec sleep 1000000']\n"
     )
 }
@@ -88,14 +88,14 @@ fn jobs(daemon: u32) -> Vec<(u32, &'static str)> {
     fs::read_dir("/proc").unwrap().flatten().filter_map(job).collect()
 }
 
-/// Kills jobs until it has killed [`KILLS`] of each task, or until it is told to stop. Later and later by `round`, so that each step is met.
+/// Kills one to [`KILLS`] jobs of each task, until it is told to stop. Later and later by `round`, so that each step is met.
 fn kill_jobs(daemon: u32, round: usize, is_over: &AtomicBool) -> BTreeMap<&'static str, usize> {
     let mut killed = BTreeMap::new();
-    let pause = Duration::from_millis(round as u64 * 7 % 60);
-    while !is_over.load(Ordering::Relaxed) && TASKS.iter().any(|task| killed.get(task) != Some(&KILLS)) {
+    let (wanted, pause) = (1 + round % KILLS, Duration::from_millis(round as u64 * 7 % 30));
+    while !is_over.load(Ordering::Relaxed) && TASKS.iter().any(|task| killed.get(task) != Some(&wanted)) {
         for (pid, task) in jobs(daemon) {
             let count = killed.entry(task).or_default();
-            if *count < KILLS {
+            if *count < wanted {
                 thread::park_timeout(pause);
                 let is_killed = kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGKILL).is_ok();
                 *count += usize::from(is_killed);
