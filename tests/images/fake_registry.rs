@@ -80,6 +80,11 @@ pub(crate) struct FakeRegistry {
 impl FakeRegistry {
     /// Serves the image of an OCI archive.
     pub(crate) async fn serve(archive: &Path, door: Door) -> Self {
+        Self::serve_at("127.0.0.1", archive, door).await
+    }
+
+    /// As [`FakeRegistry::serve`], at another address than [`FakeRegistry::host`] says.
+    pub(crate) async fn serve_at(address: &str, archive: &Path, door: Door) -> Self {
         let directory = tempfile::tempdir().unwrap();
         run(Command::new("tar").arg("-C").arg(directory.path()).arg("-xf").arg(archive));
         let blobs: BTreeMap<String, Vec<u8>> = std::fs::read_dir(directory.path().join("blobs/sha256"))
@@ -92,7 +97,7 @@ impl FakeRegistry {
         let manifest = index["manifests"][0]["digest"].as_str().unwrap().to_owned();
         let parsed: serde_json::Value = serde_json::from_slice(&blobs[&manifest]).unwrap();
         let config = parsed["config"]["digest"].as_str().unwrap().to_owned();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind((address, 0)).await.unwrap();
         let state = Arc::new(State {
             port: listener.local_addr().unwrap().port(),
             door,
@@ -118,7 +123,11 @@ impl FakeRegistry {
     }
 
     pub(crate) fn host(&self) -> String {
-        format!("127.0.0.1:{}", self.state.port)
+        format!("127.0.0.1:{}", self.port())
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.state.port
     }
 
     pub(crate) fn image(&self) -> String {

@@ -7,6 +7,7 @@ mod collection;
 mod cuts;
 mod documents;
 mod fake_registry;
+mod families;
 mod hostile_layers;
 mod kills;
 mod layers;

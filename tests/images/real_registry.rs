@@ -320,6 +320,40 @@ async fn an_expired_certificate_is_named_so() {
     assert!(error.contains("has expired 2") && error.contains(" days ago, or this host's clock is wrong"), "{error}");
 }
 
+/// F23: a captive portal has a certificate of its own, by nobody whom this host trusts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stranger_in_the_place_of_a_registry_hinders_no_present_image() {
+    let test = TestStore::new();
+    let (authority, stranger) = (Authority::new(Validity::Now), Authority::new(Validity::Now));
+    let registry = Registry::secure(&authority);
+    registry.push(&test.make_image("a.tar", "a:1", &[]), "a:1", &[]);
+    std::fs::write(test.path("password"), "open sesame").unwrap();
+    let open = |trusted: &Authority| {
+        std::fs::write(test.path("ca.pem"), &trusted.ca).unwrap();
+        test.open_with(store_config(RegistryConfig {
+            ca_file: Some(test.path("ca.pem")),
+            username: Some("me".into()),
+            password_file: Some(test.path("password")),
+            ..registry.config()
+        }))
+    };
+    let image = registry.image("a:1");
+    let present = open(&authority).ensure(&image, PullPolicy::Always, &PullSecrets::none()).await.unwrap();
+    assert!(test.events.all().is_empty());
+    let store = open(&stranger);
+    assert_eq!(store.ensure(&image, PullPolicy::Always, &PullSecrets::none()).await.unwrap(), present);
+    let events = test.events.all();
+    let [(EventType::Warning, reason, message)] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(reason, "RegistryUnreachable");
+    assert!(
+        message.contains("using the one that is present") && message.contains("another key than that of the known authority"),
+        "{message}"
+    );
+    // What is not here is not taken from him.
+    let error = store.ensure(&registry.image("b:1"), PullPolicy::IfNotPresent, &PullSecrets::none()).await.unwrap_err().to_string();
+    assert!(error.contains("another key than that of the known authority"), "{error}");
+}
+
 /// F24.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clock_before_a_certificate_hinders_no_pull() {

@@ -1,12 +1,13 @@
 //! Stores of earlier versions.
 
-use crate::support::{TestStore, references};
+use crate::support::{TestStore, references, run};
 use podstead::container::digest::Digest;
 use podstead::{
     pod::containers::PullPolicy,
     runtime::{ImageService, PullSecrets},
 };
 use std::fs;
+use std::process::Command;
 
 /// Renames all layers to what earlier versions called them: by the chain of diff ids.
 fn make_old(test: &TestStore) {
@@ -67,6 +68,33 @@ async fn layers_of_earlier_versions_are_used_where_they_are() {
     store.remove("localhost/above:1", false).await.unwrap();
     assert_eq!(names(&test), old);
     store.remove("localhost/base:1", false).await.unwrap();
+    assert_eq!(test.layers(), 0);
+}
+
+/// F42: what version 0.1.0 made on 29 November 2026: a pinned image of two layers, here as `tar -c images | gzip -9n | base64`.
+#[tokio::test]
+async fn recorded_store_of_an_earlier_version_is_whole() {
+    let test = TestStore::new();
+    let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/images/store-2026-11-29.txt");
+    let unpack = "base64 -d \"$0\" | tar -xz --numeric-owner -C \"$1\"";
+    run(Command::new("sh").args(["-c", unpack, recorded]).arg(test.directory.path()));
+    let store = test.open();
+    let images = store.list().await.unwrap();
+    assert_eq!((images.len(), images[0].references.as_slice(), images[0].pinned), (1, &["localhost/old:1".to_owned()][..], true));
+    let image = store.ensure("localhost/old:1", PullPolicy::Never, &PullSecrets::none()).await.unwrap();
+    let read = |layer: usize, path: &str| fs::read_to_string(image.layers[layer].join(path)).unwrap();
+    assert_eq!(
+        [read(0, "etc/one"), read(0, "etc/twin"), read(1, "etc/one"), read(1, "etc/two")],
+        ["one\n", "one\n", "ONE\n", "two\n"]
+    );
+    // Its lists of files are those of today.
+    let report = store.verify(&[], false).await.unwrap();
+    assert_eq!(report.images.iter().map(|image| image.damage.len()).collect::<Vec<_>>(), [0], "{report:?}");
+    store.prune(true, false).await.unwrap();
+    assert_eq!(references(&store).await, ["localhost/old:1"], "it is pinned");
+    assert!(test.events.all().is_empty(), "{:?}", test.events.all());
+    drop(image);
+    store.remove("localhost/old:1", true).await.unwrap();
     assert_eq!(test.layers(), 0);
 }
 

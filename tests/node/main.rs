@@ -38,6 +38,7 @@ mod nfs;
 mod notify;
 mod objects;
 mod oci;
+mod old_clock;
 mod operator;
 mod persistent;
 mod pod_orders;

@@ -28,6 +28,14 @@ fn honest(ip: &str, image: Image) -> Server {
     Server::http(ip, move |asked| image.serve(asked))
 }
 
+/// A request for the repository `other`, as one for the only repository of an image.
+fn of_other(asked: &Asked) -> Option<Asked> {
+    let target = asked.target.strip_prefix("/v2/other/")?;
+    let mut asked = asked.clone();
+    asked.target = format!("/v2/app/{target}");
+    Some(asked)
+}
+
 fn wait_for_layers(server: &Server, count: usize) {
     eventually("requests for layers", || match server.asked_for("/blobs/").len() {
         // The configuration is a blob, too.
@@ -62,20 +70,14 @@ async fn three_dripping_registries_leave_a_slot() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_blob_gives_its_slot_away() {
     let (silent, healthy) = (Image::new("silent", 3, 200_000), Image::new("healthy", 2, 200_000));
-    let served = healthy.clone();
-    let server = Server::http("127.0.0.2", move |asked| {
-        if asked.target.starts_with("/v2/other/") {
-            let mut asked = asked.clone();
-            asked.target = asked.target.replacen("/v2/other/", "/v2/app/", 1);
-            let asked = &asked;
-            return match silent.layer(asked) {
-                Some(layer) => {
-                    Reply::Drip { body: layer.to_vec(), offset: asked.offset(), first: 100, pause: Duration::from_secs(3600) }
-                }
-                None => silent.serve(asked),
-            };
-        }
-        served.serve(asked)
+    let server = Server::http("127.0.0.2", move |asked| match of_other(asked) {
+        Some(asked) => match silent.layer(&asked) {
+            Some(layer) => {
+                Reply::Drip { body: layer.to_vec(), offset: asked.offset(), first: 100, pause: Duration::from_secs(3600) }
+            }
+            None => silent.serve(&asked),
+        },
+        None => healthy.serve(asked),
     });
     let store = Store::new(vec![plain(server.host())]);
     let pending = store.begin_repository(&server, "other");
@@ -173,6 +175,13 @@ async fn altered_layer_spoils_no_other_registry() {
     }
 }
 
+fn pod(name: &str, image: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    \
+         - {{name: main, image: '{image}', command: [sleep, '1000000']}}\n"
+    )
+}
+
 #[test]
 fn present_image_starts_while_pulls_hang() {
     let image = Image::new("hanging", 3, 200_000);
@@ -183,15 +192,53 @@ fn present_image_starts_while_pulls_hang() {
         drip(&image, asked)
     });
     let host = TestHost::start_with(&format!("registries:\n  - host: {}\n    http: true\n", server.host()));
-    let pod = |name: &str, image: &str| {
-        format!(
-            "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    \
-             - {{name: main, image: '{image}', command: [sleep, '1000000']}}\n"
-        )
-    };
     host.write_manifest("hanging.yaml", &pod("hanging", &format!("{}/app:1", server.host())));
     eventually("the pull to hang", || hangs.load(Ordering::Relaxed).then_some(()).ok_or_else(|| host.daemon_log()));
     host.write_manifest("present.yaml", &pod("present", "localhost/busybox:1"));
     host.wait_running("present");
     assert_ne!(host.pod("hanging").unwrap().phase(), "Running");
+}
+
+#[test]
+fn waits_of_pulls_are_counted_by_cause() {
+    let (slow, second, paused) =
+        (Image::new("slow", 3, 200_000), Image::new("second", 1, 200_000), Image::new("paused", 1, 200_000));
+    let busy = Server::http("127.0.0.2", move |asked| match of_other(asked) {
+        Some(asked) => second.serve(&asked),
+        None => drip(&slow, asked),
+    });
+    let pausing = Server::http("127.0.0.3", move |asked| match paused.layer(asked) {
+        Some(_) => Reply::Whole(429, vec!["Retry-After: 100".to_owned()], Vec::new()),
+        None => paused.serve(asked),
+    });
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let host = TestHost::start_with(&format!(
+        "registries:\n  - {{host: '{}', http: true}}\n  - {{host: '{}', http: true}}\nmonitoring: {{port: {port}}}\n",
+        busy.host(),
+        pausing.host()
+    ));
+    host.write_manifest("slow.yaml", &pod("slow", &format!("{}/app:1", busy.host())));
+    // All that may come from one host at once.
+    wait_for_layers(&busy, 3);
+    host.write_manifest("second.yaml", &pod("second", &format!("{}/other:1", busy.host())));
+    host.write_manifest("paused.yaml", &pod("paused", &format!("{}/app:1", pausing.host())));
+    let wanted = [
+        "",
+        "_waiting{cause=\"window\"}",
+        "_waiting{cause=\"queue\"}",
+        "_waiting{cause=\"network\"}",
+        "_waiting{cause=\"registry\"}",
+    ]
+    .into_iter()
+    .zip([3, 0, 1, 0, 1])
+    .map(|(of, count)| format!("podstead_image_pulls{of} {count}"));
+    let wanted: Vec<String> = wanted.collect();
+    eventually("the waits", || {
+        let url = format!("http://127.0.0.1:{port}/metrics");
+        let out = std::process::Command::new("curl").args(["-sS", "--fail", "--max-time", "20", &url]).output().unwrap();
+        let text = String::from_utf8_lossy(&out.stdout).into_owned();
+        let found: Vec<String> = text.lines().filter(|line| line.starts_with("podstead_image_pulls")).map(str::to_owned).collect();
+        if wanted.iter().all(|line| found.contains(line)) { Ok(()) } else { Err(found.join("\n")) }
+    });
 }
