@@ -121,7 +121,7 @@ impl DnsSockets {
         let own_servers = self.own_servers();
         let Some((_, further)) = self.of_plugins else { return (None, None) };
         let dns = &config.network.dns;
-        let records = Arc::new(Records::new(dns.domain.clone(), own_servers, config.node_name.clone(), sharing, published));
+        let records = Arc::new(Records::new(dns.domain.clone(), &own_servers, config.node_name.clone(), sharing, published));
         let settings = SettingsFiles {
             resolv_conf: dns.resolv_conf.clone(),
             resolved: NodeFiles::default().resolved,

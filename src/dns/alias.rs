@@ -143,7 +143,7 @@ mod tests {
         let backends = Backends::new([], []);
         let names: NamesOfServices =
             services.iter().filter_map(|service| ServiceNames::of(service, &grants, &backends.endpoints(service))).collect();
-        Zone::new("cluster.local", &[], 3, &Sharing::default(), [].iter(), &names)
+        Zone::of("cluster.local", &[], 3, &Sharing::default(), &[], names)
     }
 
     const NAME: &str = "Db.shop.svc.cluster.local.";

@@ -328,14 +328,8 @@ mod tests {
             is_ready: true,
             owns_addresses: true,
         };
-        Zone::new(
-            "cluster.local",
-            &[],
-            3,
-            &Sharing::default(),
-            (1..=100).map(pod).collect::<Vec<_>>().iter(),
-            &services().into_iter().collect(),
-        )
+        let pods: Vec<ZonePod> = (1..=100).map(pod).collect();
+        Zone::of("cluster.local", &[], 3, &Sharing::default(), &pods, services().into_iter().collect())
     }
 
     fn reply(query: &Message, transport: Transport) -> Message {

@@ -1,59 +1,47 @@
 //! DNS records from the published pods.
 
 use super::services::NamesOfServices;
-use super::zone::{Zone, ZonePod};
+use super::zone::{Zone, ZoneBuilder, ZonePod};
 use k8s_openapi::api::core::v1::PodStatus;
 use podstead_pod::host_files::hostname;
 use podstead_pod::identity::seen;
 use podstead_pod::sharing::Sharing;
 use podstead_pod::{DesiredPod, NodeName, PodUid};
 use podstead_status::PodStatusSink;
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// Builder of the zone. A sink beside the API's: a pod has its names as soon as it has addresses, and no longer than it is there.
+/// The zone of what is published. A sink beside the API's: a pod has its names as soon as it has addresses, and no longer than it is there.
 #[derive(Debug)]
 pub struct Records {
     domain: String,
-    servers: Vec<IpAddr>,
     node: NodeName,
-    pods: Mutex<Pods>,
+    builder: Mutex<ZoneBuilder>,
     sharing: watch::Receiver<Arc<Sharing>>,
     zone: watch::Sender<Arc<Zone>>,
     /// The next receiver of statuses.
     next: Arc<dyn PodStatusSink>,
 }
 
-#[derive(Debug, Default)]
-struct Pods {
-    by_uid: BTreeMap<PodUid, ZonePod>,
-    services: NamesOfServices,
-    changes: u32,
-}
-
 impl Records {
     /// No pods yet. `servers` are the addresses of the resolver itself; `sharing` says whose names are whose; `next` is told everything, too.
     pub fn new(
         domain: String,
-        servers: Vec<IpAddr>,
+        servers: &[IpAddr],
         node: NodeName,
         sharing: watch::Receiver<Arc<Sharing>>,
         next: Arc<dyn PodStatusSink>,
     ) -> Self {
-        let zone = Arc::new(Zone::new(&domain, &servers, 0, &Sharing::default(), [].iter(), &NamesOfServices::default()));
-        Self { domain, servers, node, pods: Mutex::default(), sharing, zone: watch::Sender::new(zone), next }
+        let builder = ZoneBuilder::new(&domain, servers);
+        let zone = watch::Sender::new(builder.zone());
+        Self { domain, node, builder: Mutex::new(builder), sharing, zone, next }
     }
 
     /// Replaces the names of all Services.
     pub fn set_services(&self, services: NamesOfServices) {
-        let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
-        if pods.services != services {
-            pods.services = services;
-            self.renew(&mut pods);
-        }
+        self.change(|builder| builder.set_services(services));
     }
 
     /// The zone of every moment.
@@ -61,24 +49,13 @@ impl Records {
         self.zone.subscribe()
     }
 
-    fn set(&self, uid: &PodUid, pod: Option<ZonePod>) {
-        let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
-        if pods.by_uid.get(uid) == pod.as_ref() {
-            return;
+    /// Makes a change. Under the lock: zones come in the order of changes.
+    fn change(&self, make: impl FnOnce(&mut ZoneBuilder) -> bool) {
+        let mut builder = self.builder.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_shared_otherwise = builder.set_sharing(&self.sharing.borrow());
+        if make(&mut builder) || is_shared_otherwise {
+            self.zone.send_replace(builder.zone());
         }
-        match pod {
-            Some(pod) => drop(pods.by_uid.insert(uid.clone(), pod)),
-            None => drop(pods.by_uid.remove(uid)),
-        }
-        self.renew(&mut pods);
-    }
-
-    /// Under the lock: zones come in the order of changes.
-    fn renew(&self, pods: &mut Pods) {
-        pods.changes = pods.changes.wrapping_add(1);
-        let sharing = Arc::clone(&self.sharing.borrow());
-        let (values, services) = (pods.by_uid.values(), &pods.services);
-        self.zone.send_replace(Arc::new(Zone::new(&self.domain, &self.servers, pods.changes, &sharing, values, services)));
     }
 
     /// Keeps the zone to what sources share, for ever.
@@ -89,19 +66,20 @@ impl Records {
                 // It will not change any more.
                 return std::future::pending().await;
             }
-            self.renew(&mut self.pods.lock().unwrap_or_else(PoisonError::into_inner));
+            self.change(|_| false);
         }
     }
 }
 
 impl PodStatusSink for Records {
     fn publish(&self, desired: &Arc<DesiredPod>, status: PodStatus) {
-        self.set(&desired.uid, zone_pod(desired, &status, &self.domain, &self.node));
+        let pod = zone_pod(desired, &status, &self.domain, &self.node);
+        self.change(|builder| builder.set_pod(&desired.uid, pod));
         self.next.publish(desired, status);
     }
 
     fn withdraw(&self, uid: &PodUid) {
-        self.set(uid, None);
+        self.change(|builder| builder.set_pod(uid, None));
         self.next.withdraw(uid);
     }
 }
@@ -184,7 +162,7 @@ mod tests {
     fn records() -> (Records, Arc<Counted>) {
         let next = Arc::new(Counted::default());
         let (_, sharing) = watch::channel(Arc::new(Sharing::from([SourceId::new("manifests")])));
-        (Records::new("cluster.local".into(), Vec::new(), NodeName::new("Edge-1"), sharing, next.clone()), next)
+        (Records::new("cluster.local".into(), &[], NodeName::new("Edge-1"), sharing, next.clone()), next)
     }
 
     fn found(records: &Records, name: &str) -> Found {

@@ -111,6 +111,11 @@ impl NamesOfServices {
         without
     }
 
+    /// The Services that have other names in `other`.
+    pub(super) fn changed<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a ObjectName> {
+        self.by_name.differences(&other.by_name).map(|(name, ..)| &name.0.name)
+    }
+
     /// The names of a Service.
     pub fn get(&self, service: &ObjectName) -> Option<&ServiceNames> {
         self.by_name.get(service).map(|names| &**names)

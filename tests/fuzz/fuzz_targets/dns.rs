@@ -13,7 +13,7 @@ mod dns {
     use exchange::Verdict;
     use hickory_proto::op::Message;
     use message::{Decision, Transport};
-    use zone::{Zone, ZonePod};
+    use zone::{ZoneBuilder, ZonePod};
 
     /// `query` comes from a pod; `answer` from a name server that it was passed on to.
     pub(super) fn exchange(query: &[u8], answer: &[u8], turn: usize) {
@@ -38,7 +38,11 @@ mod dns {
         let mut services = services::NamesOfServices::default();
         services.insert(names("e", "x.y"));
         services.insert(names("l", "l.shop.svc.c.l"));
-        let zone = Zone::new("c.l", &[], 1, &[source.clone()].into(), [&pod].into_iter(), &services);
+        let mut builder = ZoneBuilder::new("c.l", &[]);
+        builder.set_sharing(&std::sync::Arc::new([source].into()));
+        builder.set_pod(&podstead_pod::PodUid::new("a"), Some(pod));
+        builder.set_services(services);
+        let zone = builder.zone();
         for transport in [Transport::Udp, Transport::Tcp] {
             let reply = match message::decide(query, &zone, transport, turn) {
                 Decision::Drop => continue,

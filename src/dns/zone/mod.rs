@@ -17,36 +17,20 @@
 //! A name that a pod has and others have as their subdomain is the pod's. A name is that of one realm: of all unrestricted sources together, or
 //! of one restricted source. The unrestricted ones come first, then the restricted source whose pod has had it for the longest time. Pods of
 //! other realms are members of a subdomain where it is shared with their source, and never under a name that a pod of the realm has.
+//!
+//! A [`Zone`] is of one moment; [`ZoneBuilder`] makes the next one from a change, and looks only at the names that it concerns.
+
+mod builder;
+mod pods;
+
+pub(super) use builder::ZoneBuilder;
+pub(super) use pods::ZonePod;
 
 use super::services::{NamesOfServices, ServiceNames};
-use jiff::Timestamp;
-use podstead_pod::SourceId;
-use podstead_pod::sharing::Sharing;
-use std::collections::{BTreeMap, BTreeSet};
+use pods::NamesOfPods;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-/// The zone's entry for a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ZonePod {
-    /// The source that it comes from.
-    pub(super) source: SourceId,
-    /// The time at which it was first seen; `None` if it does not say so.
-    pub(super) seen: Option<Timestamp>,
-    /// Its namespace.
-    pub(super) namespace: String,
-    /// Names that it is found by in its namespace; the first one is what its addresses lead back to.
-    pub(super) names: Vec<String>,
-    /// `spec.hostname` or what stands for it.
-    pub(super) hostname: String,
-    /// `spec.subdomain`.
-    pub(super) subdomain: Option<String>,
-    /// Its addresses.
-    pub(super) addresses: Vec<IpAddr>,
-    /// Its condition `Ready`.
-    pub(super) is_ready: bool,
-    /// The addresses are its own, not those of the host.
-    pub(super) owns_addresses: bool,
-}
+use std::sync::Arc;
 
 /// Result of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,148 +55,31 @@ pub(super) enum Found {
     Foreign,
 }
 
-/// All names of one moment.
+/// All names of one moment. A copy costs some counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Zone {
-    domain: String,
-    labels: Vec<String>,
-    servers: Vec<IpAddr>,
+    top: Arc<Top>,
     serial: u32,
-    /// Names of pods.
-    namespaces: BTreeMap<String, Namespace>,
-    reverse: BTreeMap<IpAddr, String>,
+    pods: NamesOfPods,
     services: NamesOfServices,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Namespace {
-    services: BTreeMap<String, Service>,
-    addresses: BTreeSet<IpAddr>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Service {
-    addresses: BTreeSet<IpAddr>,
-    members: BTreeMap<String, BTreeSet<IpAddr>>,
+/// The parts of a zone that never change.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Top {
+    domain: String,
+    labels: Vec<String>,
+    /// Addresses of the resolver itself.
+    servers: Vec<IpAddr>,
 }
 
 /// The version of the specification of names that the zone follows.
 const VERSION: &str = "1.1.0";
 
-/// The pods that want a name of a namespace.
-#[derive(Debug, Default)]
-struct Claims<'a> {
-    /// It is theirs.
-    named: Vec<&'a ZonePod>,
-    /// It is their subdomain.
-    members: Vec<&'a ZonePod>,
-}
-
-impl Claims<'_> {
-    /// The service that the name stands for.
-    fn service(&self, name: &str, sharing: &Sharing) -> Service {
-        let all = || self.named.iter().chain(&self.members);
-        // Unrestricted sources first: the order of precedence among restricted ones does not matter, for what is there stays.
-        let holder = all().min_by_key(|pod| (sharing.is_restricted(&pod.source), pod.seen, &pod.source));
-        let Some(holder) = holder else { return Service::default() };
-        let is_of_realm = |pod: &&&ZonePod| !sharing.are_apart(&pod.source, &holder.source);
-        let owners: BTreeSet<&SourceId> = all().filter(is_of_realm).map(|pod| &pod.source).collect();
-        let is_joined =
-            |pod: &&&ZonePod| !is_of_realm(pod) && owners.iter().any(|owner| sharing.may_join(&pod.source, owner, name));
-
-        let mut service = Service::default();
-        for pod in self.members.iter().filter(is_of_realm) {
-            service.add_member(pod, |_| true);
-        }
-        let taken: BTreeSet<String> = service.members.keys().cloned().collect();
-        for pod in self.members.iter().filter(is_joined) {
-            service.add_member(pod, |member| !taken.contains(member));
-        }
-        let named: BTreeSet<IpAddr> = self.named.iter().filter(is_of_realm).flat_map(|pod| pod.addresses.clone()).collect();
-        if !named.is_empty() {
-            service.addresses = named;
-        }
-        service
-    }
-}
-
-impl Service {
-    /// Adds a pod of the subdomain, under those of its names that it may have there.
-    fn add_member(&mut self, pod: &ZonePod, may_have: impl Fn(&str) -> bool) {
-        if pod.is_ready {
-            self.addresses.extend(&pod.addresses);
-        }
-        let dashed = pod.addresses.iter().map(|address| dashed(*address));
-        let names = pod.labels().chain([pod.hostname.as_str()]).map(str::to_owned).chain(dashed);
-        for member in names.filter(|name| may_have(name)) {
-            self.members.entry(member).or_default().extend(&pod.addresses);
-        }
-    }
-}
-
-impl ZonePod {
-    /// Its names that can be labels.
-    fn labels(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str).filter(|name| is_label(name))
-    }
-}
-
 impl Zone {
-    /// The zone of `domain`, which has no final dot. `servers` are the addresses of the resolver itself; `serial` grows with each change.
-    pub(super) fn new<'a>(
-        domain: &str,
-        servers: &[IpAddr],
-        serial: u32,
-        sharing: &Sharing,
-        pods: impl Iterator<Item = &'a ZonePod>,
-        services: &NamesOfServices,
-    ) -> Self {
-        let domain = domain.to_ascii_lowercase();
-        let labels = domain.split('.').map(str::to_owned).collect();
-        let services = services.clone();
-        let mut zone = Self { domain, labels, servers: servers.to_vec(), serial, services, ..Self::default() };
-        let pods: Vec<&ZonePod> = pods.collect();
-        let mut claims: BTreeMap<(&str, &str), Claims<'_>> = BTreeMap::new();
-        for pod in &pods {
-            for name in pod.labels() {
-                claims.entry((&pod.namespace, name)).or_default().named.push(pod);
-            }
-            if let Some(subdomain) = &pod.subdomain {
-                claims.entry((&pod.namespace, subdomain)).or_default().members.push(pod);
-            }
-            zone.namespaces.entry(pod.namespace.clone()).or_default();
-        }
-        for ((namespace, name), claims) in claims {
-            let service = claims.service(name, sharing);
-            zone.namespaces.entry(namespace.to_owned()).or_default().services.insert(name.to_owned(), service);
-        }
-        pods.iter().filter(|pod| pod.owns_addresses).for_each(|pod| zone.add_addresses(pod));
-        zone
-    }
-
-    fn add_addresses(&mut self, pod: &ZonePod) {
-        let Some(namespace) = self.namespaces.get_mut(&pod.namespace) else { return };
-        namespace.addresses.extend(&pod.addresses);
-        let has = |found: Found| match found {
-            Found::Addresses(addresses) => pod.addresses.iter().all(|address| addresses.contains(address)),
-            _ => false,
-        };
-        let in_subdomain = pod.subdomain.as_ref().filter(|subdomain| has(self.member(&pod.namespace, subdomain, &pod.hostname)));
-        // A pointer must not lead to another pod's name.
-        let mut named = pod.labels().filter(|name| has(self.service(&pod.namespace, name)));
-        let name = match in_subdomain {
-            Some(subdomain) => Some(format!("{}.{subdomain}", pod.hostname)),
-            None => named.next().map(str::to_owned),
-        };
-        if let Some(name) = name {
-            let full = format!("{name}.{}.svc.{}.", pod.namespace, self.domain);
-            self.reverse.extend(pod.addresses.iter().map(|address| (*address, full.clone())));
-        }
-    }
-
     /// The domain, without a final dot.
     pub(super) fn domain(&self) -> &str {
-        &self.domain
+        &self.top.domain
     }
 
     /// Number of changes before this one.
@@ -224,20 +91,20 @@ impl Zone {
     pub(super) fn find(&self, name: &[String]) -> Found {
         if let Some(address) = reverse_address(name) {
             let of_service = || self.services.owner(address).map(|names| self.full_name(names));
-            return self.reverse.get(&address).cloned().or_else(of_service).map_or(Found::Foreign, Found::Pointer);
+            return self.pods.pointer(address).or_else(of_service).map_or(Found::Foreign, Found::Pointer);
         }
-        let Some(own) = name.len().checked_sub(self.labels.len()).filter(|own| name[*own..] == self.labels) else {
+        let Some(own) = name.len().checked_sub(self.top.labels.len()).filter(|own| name[*own..] == self.top.labels) else {
             return Found::Foreign;
         };
         let own: Vec<&str> = name[..own].iter().map(String::as_str).collect();
         match *own.as_slice() {
             [] => Found::Apex,
             ["svc" | "pod" | "dns"] => Found::Empty,
-            ["ns", "dns"] => Found::Addresses(self.servers.clone()),
+            ["ns", "dns"] => Found::Addresses(self.top.servers.clone()),
             ["dns-version"] => Found::Text(VERSION),
             [namespace, "svc" | "pod"] if self.has_namespace(namespace) => Found::Empty,
             [address, namespace, "pod"] => {
-                let has = |address: &IpAddr| self.namespaces.get(namespace).is_some_and(|own| own.addresses.contains(address));
+                let has = |address: &IpAddr| self.pods.has_address(namespace, *address);
                 undashed(address).filter(has).map_or(Found::Missing, |address| Found::Addresses(vec![address]))
             }
             [service, namespace, "svc"] => self.service(namespace, service),
@@ -252,16 +119,12 @@ impl Zone {
     }
 
     fn has_namespace(&self, namespace: &str) -> bool {
-        self.namespaces.contains_key(namespace) || self.services.has_namespace(namespace)
+        self.pods.has_namespace(namespace) || self.services.has_namespace(namespace)
     }
 
     /// The absolute name of a Service.
     fn full_name(&self, names: &ServiceNames) -> String {
-        format!("{}.{}.svc.{}.", names.name.name, names.name.namespace, self.domain)
-    }
-
-    fn of_pods(&self, namespace: &str, name: &str) -> Option<&Service> {
-        self.namespaces.get(namespace)?.services.get(name)
+        format!("{}.{}.svc.{}.", names.name.name, names.name.namespace, self.top.domain)
     }
 
     /// The addresses of a Service, before those of pods.
@@ -269,14 +132,14 @@ impl Zone {
         match self.services.named(namespace, name) {
             Some(ServiceNames { alias: Some(target), .. }) => Found::Alias(format!("{}.", target.to_ascii_lowercase())),
             Some(names) => addresses(Some(names.addresses.iter())),
-            None => addresses(self.of_pods(namespace, name).map(|service| service.addresses.iter())),
+            None => addresses(self.pods.named(namespace, name).map(|service| service.addresses.iter())),
         }
     }
 
     /// The addresses of a member: of the pods that it is the name of, below the Service or the subdomain.
     fn member(&self, namespace: &str, name: &str, member: &str) -> Found {
         let of_service = self.services.named(namespace, name).and_then(|names| names.members.get(member));
-        let of_pods = self.of_pods(namespace, name).and_then(|service| service.members.get(member));
+        let of_pods = self.pods.named(namespace, name).and_then(|service| service.members.get(member));
         let found: BTreeSet<IpAddr> = of_service.into_iter().chain(of_pods).flatten().copied().collect();
         addresses(of_service.or(of_pods).map(|_| found.iter()))
     }
@@ -301,14 +164,6 @@ fn addresses<'a>(found: Option<impl Iterator<Item = &'a IpAddr>>) -> Found {
     if addresses.is_empty() { Found::Empty } else { Found::Addresses(addresses) }
 }
 
-fn is_label(name: &str) -> bool {
-    !name.is_empty() && name.len() <= 63 && !name.contains('.')
-}
-
-fn dashed(address: IpAddr) -> String {
-    address.to_string().replace(['.', ':'], "-")
-}
-
 fn undashed(label: &str) -> Option<IpAddr> {
     let as_ipv4 = label.replace('-', ".").parse::<Ipv4Addr>().map(IpAddr::V4);
     as_ipv4.or_else(|_| label.replace('-', ":").parse::<Ipv6Addr>().map(IpAddr::V6)).ok()
@@ -329,8 +184,32 @@ fn reverse_address(name: &[String]) -> Option<IpAddr> {
 }
 
 #[cfg(test)]
+impl Zone {
+    /// The zone of these pods, the first of which have the first UIDs.
+    pub(super) fn of(
+        domain: &str,
+        servers: &[IpAddr],
+        serial: u32,
+        sharing: &podstead_pod::sharing::Sharing,
+        pods: &[ZonePod],
+        services: NamesOfServices,
+    ) -> Self {
+        let mut builder = ZoneBuilder::new(domain, servers);
+        builder.set_sharing(&Arc::new(sharing.clone()));
+        for (number, pod) in pods.iter().enumerate() {
+            builder.set_pod(&podstead_pod::PodUid::new(format!("{number:03}")), Some(pod.clone()));
+        }
+        builder.set_services(services);
+        Self { serial, ..Self::clone(&builder.zone()) }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
+    use jiff::Timestamp;
+    use podstead_pod::SourceId;
+    use podstead_pod::sharing::Sharing;
     use podstead_pod::testing::sharing;
     use proptest::prelude::*;
 
@@ -353,7 +232,7 @@ mod tests {
     }
 
     fn zone_of(sharing: &Sharing, pods: &[ZonePod]) -> Zone {
-        Zone::new("Cluster.local", &["169.254.0.1".parse().unwrap()], 1, sharing, pods.iter(), &NamesOfServices::default())
+        Zone::of("Cluster.local", &["169.254.0.1".parse().unwrap()], 1, sharing, pods, NamesOfServices::default())
     }
 
     /// A pod of a source, seen at a second.
