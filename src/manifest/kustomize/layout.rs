@@ -16,9 +16,11 @@ const MAX_DEPTH: usize = 64;
 
 /// A text.
 pub(super) struct Layout {
-    /// Comment at the beginning, with a blank line behind it.
+    /// Comments at the beginning, with a blank line behind them.
     opening: Vec<String>,
     root: Part,
+    /// Comments at the end, and the blank lines above and between them.
+    closing: Vec<String>,
 }
 
 enum Part {
@@ -32,6 +34,8 @@ enum Part {
     Block {
         is_list: bool,
         entries: Vec<Entry>,
+        /// Comments behind the last entry, in its column.
+        tail: Vec<String>,
     },
     Flow {
         is_list: bool,
@@ -56,7 +60,7 @@ struct Key {
 }
 
 struct Entry {
-    /// Comments above.
+    /// Comments above, and the blank lines between them; of those of a mapping the first may be about the entry before.
     head: Vec<String>,
     /// `None` for the item of a list.
     key: Option<Key>,
@@ -73,13 +77,20 @@ struct Line<'t> {
     raw: &'t str,
 }
 
+/// Comments without a blank line between them.
+struct Run {
+    column: usize,
+    is_below_blank: bool,
+    lines: Vec<String>,
+}
+
 /// Comments and blank lines between two lines with content.
 #[derive(Default)]
 struct Between {
-    /// Each run with its column.
-    runs: Vec<(usize, Vec<String>)>,
-    blank_first: bool,
+    runs: Vec<Run>,
     blank_last: bool,
+    /// Comments before these are those of an inner block.
+    is_below_tail: bool,
 }
 
 struct Parser<'t> {
@@ -87,13 +98,19 @@ struct Parser<'t> {
     at: usize,
     between: Between,
     opening: Vec<String>,
+    /// The first line is `---`.
+    is_marked: bool,
     scalars: u32,
     depth: usize,
 }
 
 impl Layout {
     pub(super) fn parse(text: &str) -> Result<Self, Refusal> {
-        let lines: Vec<Line<'_>> = text.split('\n').map(line_of).collect();
+        let mut lines: Vec<Line<'_>> = text.split('\n').map(line_of).collect();
+        let is_marked = lines.first().is_some_and(|line| line.indent == 0 && line.text == "---");
+        if is_marked {
+            lines.remove(0);
+        }
         let is_marker = |line: &Line<'_>| line.indent == 0 && (line.text.starts_with("---") || line.text.starts_with("..."));
         if lines.iter().any(is_marker) {
             return Err("documents with --- are not supported");
@@ -101,7 +118,7 @@ impl Layout {
         if text.chars().any(|character| character.is_control() && character != '\n' || character == '\u{feff}') {
             return Err("control characters are not supported");
         }
-        let mut parser = Parser { lines, at: 0, between: Between::default(), opening: Vec::new(), scalars: 0, depth: 0 };
+        let mut parser = Parser { lines, at: 0, between: Between::default(), opening: Vec::new(), is_marked, scalars: 0, depth: 0 };
         parser.skip();
         let Some(first) = parser.content() else { return Err("the text is empty") };
         if !is_item(first.text) && key_of(first.text)?.is_none() {
@@ -111,10 +128,8 @@ impl Layout {
         if parser.content().is_some() {
             return Err("a line is not indented like the others");
         }
-        if !parser.between.runs.is_empty() {
-            return Err(UNSUPPORTED_COMMENT);
-        }
-        Ok(Self { opening: parser.opening, root })
+        let closing = parser.closing(&root)?;
+        Ok(Self { opening: parser.opening, root, closing })
     }
 
     /// The values; the places of scalars are their numbers, from 1.
@@ -131,8 +146,9 @@ impl Layout {
         if !self.opening.is_empty() {
             text.push('\n');
         }
-        if let Part::Block { is_list, entries } = &self.root {
-            write_block(&mut text, *is_list, entries, 0, false, changes)?;
+        write_block(&mut text, &self.root, 0, false, changes)?;
+        for line in &self.closing {
+            text.extend([line, "\n"]);
         }
         Ok(text)
     }
@@ -158,15 +174,18 @@ impl<'t> Parser<'t> {
         let mut is_open = false;
         while let Some(line) = self.content() {
             if line.text.is_empty() {
-                between.blank_first |= between.runs.is_empty();
                 between.blank_last = true;
                 is_open = false;
             } else if line.text.starts_with('#') {
-                between.blank_last = false;
-                match between.runs.last_mut().filter(|(indent, _)| is_open && *indent == line.indent) {
-                    Some((_, run)) => run.push(line.text.to_owned()),
-                    None => between.runs.push((line.indent, vec![line.text.to_owned()])),
+                let comment = line.raw.trim_start().to_owned();
+                match between.runs.last_mut().filter(|run| is_open && run.column == line.indent) {
+                    Some(run) => run.lines.push(comment),
+                    None => {
+                        let is_below_blank = between.blank_last;
+                        between.runs.push(Run { column: line.indent, is_below_blank, lines: vec![comment] });
+                    }
                 }
+                between.blank_last = false;
                 is_open = true;
             } else {
                 break;
@@ -176,22 +195,68 @@ impl<'t> Parser<'t> {
         self.between = between;
     }
 
-    /// The comments above an entry. Where blank lines could make them those of another one, they are refused.
-    fn comments(&mut self, column: usize, is_first: bool) -> Result<Vec<String>, Refusal> {
-        let between = std::mem::take(&mut self.between);
-        let mut runs = between.runs;
-        if runs.iter().any(|(indent, _)| *indent != column) {
+    /// The comments above an entry, of a list or a mapping. Where it is not known how upstream places them, they are refused.
+    fn comments(&mut self, column: usize, before: Option<&Entry>, is_list: bool) -> Result<Vec<String>, Refusal> {
+        let Between { mut runs, blank_last, is_below_tail } = std::mem::take(&mut self.between);
+        let Some(first) = runs.first() else { return Ok(Vec::new()) };
+        if runs.iter().any(|run| run.column != column) {
             return Err(UNSUPPORTED_COMMENT);
         }
-        let opens = is_first && self.depth == 1 && column == 0 && !between.blank_first;
-        if opens && !runs.is_empty() && (runs.len() == 2 || between.blank_last) {
-            self.opening = runs.remove(0).1;
+        let (is_one, is_below_blank) = (runs.len() == 1, first.is_below_blank);
+        if is_one && (!blank_last && (before.is_some() || self.depth > 1) || is_below_tail) {
+            return Ok(joined(runs));
         }
-        match runs.len() {
-            0 => Ok(Vec::new()),
-            1 if !between.blank_last => Ok(runs.remove(0).1),
-            _ => Err(UNSUPPORTED_COMMENT),
+        let Some(before) = before else {
+            if self.depth == 1 && column == 0 && !self.is_marked && !is_below_blank {
+                let head = if blank_last { None } else { runs.pop() };
+                self.opening = joined(runs);
+                return Ok(head.map_or_else(Vec::new, |run| run.lines));
+            }
+            let is_known = if self.depth > 1 || self.is_marked { !is_list } else { is_one && !blank_last };
+            return if is_known { Ok(joined(runs)) } else { Err(UNSUPPORTED_COMMENT) };
+        };
+        if is_below_tail {
+            return Err(UNSUPPORTED_COMMENT);
         }
+        if is_one && is_below_blank {
+            return Ok(joined(runs));
+        }
+        let is_scalar = matches!(before.value, Part::Scalar { .. }) && ends_simply(before);
+        if is_one && is_scalar {
+            // About the entry before.
+            let mut head = joined(runs);
+            head.push(String::new());
+            return Ok(head);
+        }
+        let is_known = !is_one && (is_scalar || !is_list && ends_simply(before));
+        if is_known { Ok(joined(runs)) } else { Err(UNSUPPORTED_COMMENT) }
+    }
+
+    /// The comments behind the last entry of an inner mapping, in its column.
+    fn tail(&mut self, column: usize, is_list: bool, entries: &[Entry]) -> Vec<String> {
+        let is_end = self.content().is_none();
+        let is_here = |run: &Run| run.column == column && column > 0 && !(is_end && run.is_below_blank);
+        let is_simple = !is_list && entries.last().is_some_and(ends_simply);
+        if !is_simple || !self.between.runs.first().is_some_and(is_here) {
+            return Vec::new();
+        }
+        self.between.is_below_tail = true;
+        self.between.runs.remove(0).lines
+    }
+
+    /// The comments behind everything.
+    fn closing(&mut self, root: &Part) -> Result<Vec<String>, Refusal> {
+        let Between { runs, is_below_tail, .. } = std::mem::take(&mut self.between);
+        let Some(first) = runs.first() else { return Ok(Vec::new()) };
+        let is_below_blank = first.is_below_blank;
+        let Part::Block { is_list: false, entries, .. } = root else { return Err(UNSUPPORTED_COMMENT) };
+        let is_simple = is_below_blank || entries.last().is_some_and(ends_simply);
+        if is_below_tail || !is_simple || runs.iter().any(|run| run.column > 0) {
+            return Err(UNSUPPORTED_COMMENT);
+        }
+        let mut closing = if is_below_blank { vec![String::new()] } else { Vec::new() };
+        closing.extend(joined(runs));
+        Ok(closing)
     }
 
     /// The entries that begin in a column.
@@ -212,13 +277,14 @@ impl<'t> Parser<'t> {
                 }
                 return Err("a list is not indented like its mapping");
             }
-            let head = self.comments(column, entries.is_empty())?;
+            let head = self.comments(column, entries.last(), is_list)?;
             let mut entry = if is_list { self.item(line)? } else { self.pair(line)? };
             entry.head = head;
             entries.push(entry);
         }
         self.depth -= 1;
-        Ok(Part::Block { is_list, entries })
+        let tail = self.tail(column, is_list, &entries);
+        Ok(Part::Block { is_list, entries, tail })
     }
 
     fn item(&mut self, line: Line<'t>) -> Result<Entry, Refusal> {
@@ -256,12 +322,12 @@ impl<'t> Parser<'t> {
             (entry.value, entry.comment) = self.inline(rest, line.indent)?;
             return Ok(entry);
         }
-        entry.comment = Some(rest.to_owned()).filter(|rest| !rest.is_empty());
+        entry.comment = Some(rest).filter(|rest| !rest.is_empty()).map(|rest| self.with_blanks(rest));
         self.at += 1;
         self.skip();
         let Some(next) = self.content() else { return Ok(entry) };
         if next.indent > line.indent || next.indent == line.indent && is_item(next.text) {
-            if self.between.runs.is_empty() || !self.between.blank_last {
+            if self.between.runs.is_empty() || !self.between.blank_last || !is_item(next.text) {
                 if !is_item(next.text) && key_of(next.text)?.is_none() {
                     return Err("a text over several lines is not supported");
                 }
@@ -271,6 +337,12 @@ impl<'t> Parser<'t> {
             }
         }
         Ok(entry)
+    }
+
+    /// A comment at the end of this line, with the blanks behind it.
+    fn with_blanks(&self, comment: &str) -> String {
+        let raw = self.content().map_or("", |line| line.raw);
+        format!("{comment}{}", &raw[raw.trim_end().len()..])
     }
 
     fn nothing(&mut self) -> Part {
@@ -286,7 +358,7 @@ impl<'t> Parser<'t> {
         let (value, rest) = self.value(rest, false)?;
         let comment = match rest.trim_start() {
             "" => None,
-            comment if comment.starts_with('#') && comment.len() < rest.len() => Some(comment.to_owned()),
+            comment if comment.starts_with('#') && comment.len() < rest.len() => Some(self.with_blanks(comment)),
             _ => return Err("a text over several lines is not supported"),
         };
         self.at += 1;
@@ -444,7 +516,7 @@ impl Part {
         match self {
             Part::Scalar { number, style: Style::Plain, text, .. } => Tree::scalar(*number, Scalar::plain(&**text)),
             Part::Scalar { number, text, .. } => Tree::string(*number, &**text),
-            Part::Block { is_list: true, entries } => {
+            Part::Block { is_list: true, entries, .. } => {
                 Tree { at: 0, value: Value::List(entries.iter().map(|entry| entry.value.tree()).collect()) }
             }
             Part::Block { entries, .. } => {
@@ -462,17 +534,41 @@ impl Part {
     }
 }
 
+/// Runs with a blank line between them.
+fn joined(runs: Vec<Run>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for run in runs {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(run.lines);
+    }
+    lines
+}
+
+/// Reports whether the last line of an entry is a scalar without a comment, and no comment is behind it.
+fn ends_simply(entry: &Entry) -> bool {
+    match &entry.value {
+        Part::Scalar { style: Style::Literal { .. }, .. } | Part::Flow { .. } | Part::Block { is_list: true, .. } => false,
+        Part::Scalar { source, .. } => !source.is_empty() && entry.comment.is_none(),
+        Part::Block { entries, tail, .. } => tail.is_empty() && entries.last().is_some_and(ends_simply),
+    }
+}
+
 fn write_block(
     text: &mut String,
-    is_list: bool,
-    entries: &[Entry],
+    block: &Part,
     indent: usize,
     is_inline: bool,
     changes: &BTreeMap<u32, String>,
 ) -> Result<(), Refusal> {
+    let Part::Block { is_list, entries, tail } = block else { return Ok(()) };
+    let is_list = *is_list;
     let lines = |text: &mut String, lines: &[String]| {
         for line in lines {
-            text.extend(std::iter::repeat_n(' ', indent));
+            if !line.is_empty() {
+                text.extend(std::iter::repeat_n(' ', indent));
+            }
             text.extend([line, "\n"]);
         }
     };
@@ -496,13 +592,13 @@ fn write_block(
             None => text.push('-'),
         }
         match &entry.value {
-            Part::Block { is_list: is_inner_list, entries } if is_list => {
+            block @ Part::Block { .. } if is_list => {
                 text.push(' ');
-                write_block(text, *is_inner_list, entries, indent + 2, true, changes)?;
+                write_block(text, block, indent + 2, true, changes)?;
             }
-            Part::Block { is_list: is_inner_list, entries } => {
+            block @ Part::Block { is_list: is_inner_list, .. } => {
                 comment(text);
-                write_block(text, *is_inner_list, entries, if *is_inner_list { indent } else { indent + 2 }, false, changes)?;
+                write_block(text, block, if *is_inner_list { indent } else { indent + 2 }, false, changes)?;
             }
             value @ (Part::Scalar { .. } | Part::Flow { .. }) => {
                 let written = written(value, indent + 2, false, changes)?;
@@ -513,6 +609,7 @@ fn write_block(
             }
         }
     }
+    lines(text, tail);
     Ok(())
 }
 

@@ -237,6 +237,7 @@ fn apply_json(resource: &mut Resource, operations: &[Operation], rules: Rules<'_
             return Err(place(Fault::at(code::TOO_COMPLEX, at, "the patched object is too large")));
         }
     }
+    round_integers(&mut node);
     resource.tree = from_node(node, resource.tree.at);
     let mut annotations = resource.annotations();
     let is_internal = |key: &str| {
@@ -246,6 +247,24 @@ fn apply_json(resource: &mut Resource, operations: &[Operation], rules: Rules<'_
     annotations.extend(own.into_iter().filter(|(key, _)| is_internal(key)));
     resource.set_pairs("annotations", annotations);
     Ok(())
+}
+
+/// Rounds integers of more than 53 bits: upstream's library reads all numbers of the object as floating-point ones.
+fn round_integers(node: &mut Node) {
+    /// The magnitude up to which every integer is a floating-point number.
+    const EXACT: u64 = 1 << 53;
+    match &mut node.value {
+        Plain::Number(number) => {
+            let is_exact = |magnitude: u64| magnitude <= EXACT;
+            let exact = number.as_i64().map(i64::unsigned_abs).or_else(|| number.as_u64()).is_none_or(is_exact);
+            if !exact && let Some(rounded) = number.as_f64().and_then(serde_json::Number::from_f64) {
+                *number = rounded;
+            }
+        }
+        Plain::List(items) => items.iter_mut().for_each(round_integers),
+        Plain::Map(entries) => entries.iter_mut().for_each(|entry| round_integers(&mut entry.value)),
+        Plain::Null | Plain::Bool(_) | Plain::String(_) | Plain::Unsupported(_) => {}
+    }
 }
 
 /// An operation as upstream's library understands it, which is less strict than the standard.

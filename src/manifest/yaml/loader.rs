@@ -104,6 +104,12 @@ impl<'a> Loader<'a> {
         Node { at: self.in_file(at), value }
     }
 
+    /// An integer of more than 64 bits: go-yaml takes one that names its base for a string.
+    fn large(&mut self, value: f64) -> Node {
+        let text = self.place.number_with_base().map(str::to_owned);
+        self.unquoted(text.map_or_else(|| scalar::from_float(value), Value::String))
+    }
+
     fn borrowed(&mut self, text: &str) -> Node {
         let found = self.place.borrowed(text);
         let value = match (self.language, found.quoted, found.tag) {
@@ -182,11 +188,11 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
     }
 
     fn visit_i128<E: Error>(self, value: i128) -> Result<Node, E> {
-        Ok(self.loader.unquoted(scalar::from_float(value as f64)))
+        Ok(self.loader.large(value as f64))
     }
 
     fn visit_u128<E: Error>(self, value: u128) -> Result<Node, E> {
-        Ok(self.loader.unquoted(scalar::from_float(value as f64)))
+        Ok(self.loader.large(value as f64))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {

@@ -81,23 +81,35 @@ impl<'a> Place<'a> {
 
     /// The place of a number, boolean or null.
     pub(super) fn unquoted(&mut self, value: &Value) -> Option<usize> {
-        const LONGEST: usize = 80;
         if self.replayed > 0 || self.pass_alias() {
             return None;
         }
         let begin = self.skip_separators()?;
-        let length = self.text.as_bytes()[begin..]
-            .iter()
-            .take(LONGEST)
-            .take_while(|byte| !byte.is_ascii_whitespace() && !matches!(byte, b',' | b']' | b'}'))
-            .count();
-        let word = self.text.get(begin..begin + length)?;
+        let word = self.word_at(begin)?;
         // An empty value and `~` are the same to the parser.
         if word.is_empty() || scalar::plain(word) != *value {
             return None;
         }
-        self.next = begin + length;
+        self.next = begin + word.len();
         Some(begin)
+    }
+
+    /// The text of the number that stands next, if it names its base, as `0x1F` does.
+    pub(super) fn number_with_base(&self) -> Option<&'a str> {
+        if self.replayed > 0 {
+            return None;
+        }
+        let word = self.word_at(self.behind_separators())?;
+        let unsigned = word.strip_prefix(['+', '-']).unwrap_or(word);
+        matches!(unsigned.as_bytes(), [b'0', b'x' | b'X' | b'o' | b'O' | b'b' | b'B', ..]).then_some(word)
+    }
+
+    /// The beginning of what stands there, up to a blank or the end of a list or mapping.
+    fn word_at(&self, begin: usize) -> Option<&'a str> {
+        const LONGEST: usize = 80;
+        let bytes = self.text.as_bytes().get(begin..)?.iter().take(LONGEST);
+        let length = bytes.take_while(|byte| !byte.is_ascii_whitespace() && !matches!(byte, b',' | b']' | b'}')).count();
+        self.text.get(begin..begin + length)
     }
 
     /// The place and the tag of a string that the parser could not borrow: with escapes, of several lines, or a block.

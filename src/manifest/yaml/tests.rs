@@ -48,6 +48,10 @@ fn quoted_scalars_are_strings_and_unquoted_ones_follow_yaml_1_1() {
         ("a: |2\n   x\n", r#"{"a":" x\n"}"#),
         ("a: \"1\" # yes\nb: no # 1", r#"{"a":"1","b":false}"#),
         ("a: 'x'\r\nb: y\r\n", r#"{"a":"x","b":true}"#),
+        (
+            "a: 0x10000000000000000\nb: [-0x8000000000000001, 0b1]\nc: 18446744073709551616\nd: 0xffffffffffffffff",
+            r#"{"a":"0x10000000000000000","b":["-0x8000000000000001",1],"c":1.8446744073709552e19,"d":18446744073709551615}"#,
+        ),
         ("[1, 2.50, ~, on, 0x10, '1']", r#"[1,2.5,null,true,16,"1"]"#),
     ] {
         if expected == "error" {

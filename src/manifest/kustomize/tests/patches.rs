@@ -415,3 +415,14 @@ fn text_that_begins_with_a_bracket_is_json() {
     let legacy = "patchesJson6902:\n- target: {version: v1, kind: ConfigMap, name: c}\n  patch: '[{op: remove, path: /data}]'\n";
     assert!(error_of(legacy, &map).contains("must be JSON"));
 }
+
+/// All numbers of an object pass through the JSON library, those that no operation names as well.
+#[test]
+fn json_patches_round_integers_of_more_than_53_bits() {
+    let kustomization = "patches:\n- target: {kind: X}\n  patch: |-\n    - {op: add, path: /spec/l, value: [1234567890123456789, 9007199254740992]}\n";
+    let resources = "apiVersion: x/v1\nkind: X\nmetadata: {name: c}\n\
+                     spec: {a: 9007199254740993, b: 18446744073709551615, c: -9223372036854775808, d: -9007199254740992}\n";
+    let expected = "apiVersion: x/v1\nkind: X\nmetadata:\n  name: c\nspec:\n  a: 9007199254740992\n  b: 1.8446744073709552e+19\n  \
+                    c: -9.223372036854776e+18\n  d: -9007199254740992\n  l:\n  - 1234567890123456800\n  - 9007199254740992\n";
+    assert_eq!(output_of(kustomization, resources), expected);
+}

@@ -366,6 +366,27 @@ metadata:
 }
 
 #[test]
+fn comments_beside_blank_lines_stay_where_kubectl_has_them() {
+    for (text, expected) in [
+        ("a: x\n# f\n\n# c\nb: 2\n", "a: new\n# f\n\n# c\nb: 2"),
+        ("a: x\nb: 2\n\n# end\n", "a: new\nb: 2\n\n# end"),
+        ("a: x\nb: 2\n# end\n", "a: new\nb: 2\n# end"),
+        ("a: x\n\n# c2\n\nb: 2\n", "a: new\n# c2\nb: 2"),
+        ("m:\n  b: 1\n  # in\n\n# out\na: x\n", "m:\n  b: 1\n  # in\n# out\na: new"),
+        ("m:\n  # first\n\n  # b\n  b: 1\na: x\n", "m:\n  # first\n\n  # b\n  b: 1\na: new"),
+        ("---\n# c\n\na: x\n", "# c\na: new"),
+        ("# c\n\n# d\n\n# e\na: x # t  \nb: 1\n", "# c\n\n# d\n\n# e\na: new # t  \nb: 1"),
+        ("a: x\n\n# 1\n\n# 2\n\n# 3\nb: 1\n", "a: new\n# 1\n\n# 2\n\n# 3\nb: 1"),
+    ] {
+        let kustomization = "replacements: [{source: {kind: ConfigMap, fieldPath: data.v}, targets: [{select: {kind: ConfigMap}, \
+                             fieldPaths: [data.t.a]}]}]\n";
+        let built = output_of(kustomization, &format!("{CONFIG_MAP}data: {{v: new, t: {text:?}}}\n"));
+        let object: serde_json::Value = serde_yaml::from_str(&built).unwrap();
+        assert_eq!(object["data"]["t"], expected, "{text}");
+    }
+}
+
+#[test]
 fn yaml_that_would_change_is_refused() {
     let said = |text: &str| {
         let kustomization = "replacements: [{source: {kind: ConfigMap, fieldPath: data.v}, targets: [{select: {kind: ConfigMap}, \
@@ -374,11 +395,11 @@ fn yaml_that_would_change_is_refused() {
         error_of(kustomization, &resources).split_once("as YAML: ").map(|(_, reason)| reason.to_owned()).unwrap_or_default()
     };
     for (text, reason) in [
-        ("a: 1\n# below\n\nb: 2\n", "a comment is not supported where it stands"),
+        ("a: 1 # beside\n# below\n\nb: 2\n", "a comment is not supported where it stands"),
         ("a: &x 1\nb: *x\n", "anchors, aliases and tags are not supported"),
         ("a: >\n  x\n", "folded texts are not supported"),
         ("a: x\n  y\n", "a text over several lines is not supported"),
-        ("---\na: 1\n", "documents with --- are not supported"),
+        ("a: 1\n---\nb: 2\n", "documents with --- are not supported"),
         ("a: {b: 1}\n", "only a single value can be replaced in it"),
         ("a: 1\nb: \"\\u00e9\"\n", "only \\\\, \\\", \\n and \\t are supported in quotes"),
     ] {
