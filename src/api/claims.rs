@@ -11,6 +11,7 @@ use super::route::PodPath;
 use super::show::age_since;
 use super::table::Column;
 use jiff::Timestamp;
+pub use podstead_pod::annotations::{USED_BY as USED_BY_ANNOTATION, USED_BYTES as USED_BYTES_ANNOTATION};
 use podstead_pod::claims::{ClaimName, ClaimOwner, ClaimTerms, RECLAIM_POLICY_ANNOTATION, Tenure};
 use podstead_pod::objects::{Held, Object, ObjectKind, ObjectName, Objects};
 use podstead_pod::{DEFAULT_NAMESPACE, PodUid, SourceId};
@@ -19,11 +20,6 @@ use podstead_volume::PruneClaimError;
 use podstead_volume::claims::PersistentVolume;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-
-/// Annotation with the names of the pods that use a claim.
-pub const USED_BY_ANNOTATION: &str = "podstead.dev/used-by";
-/// Annotation with the bytes on disk of a claim's data; only with `?measure=true`, and only where they could be counted.
-pub const USED_BYTES_ANNOTATION: &str = "podstead.dev/used-bytes";
 
 const PLURAL: &str = "persistentvolumeclaims";
 /// Parameter with which lists, watches and reads show also data whose claim is in no source. Without it they are no objects, as in a cluster:

@@ -1,15 +1,7 @@
 //! Keys of published objects, and annotations that tell where they are from.
 
 use podstead_pod::PodFullName;
-
-/// Annotation with the name of the source that a pod comes from.
-pub const SOURCE_ANNOTATION: &str = "podstead.dev/source";
-
-/// Annotation with the revision that a pod's content was read from.
-pub const REVISION_ANNOTATION: &str = "podstead.dev/revision";
-
-/// Annotation with file, line and column where a pod is written.
-pub const ORIGIN_ANNOTATION: &str = "podstead.dev/origin";
+pub use podstead_pod::annotations::{ORIGIN as ORIGIN_ANNOTATION, REVISION as REVISION_ANNOTATION, SOURCE as SOURCE_ANNOTATION};
 
 /// Namespace and name: what the API calls a pod, or another object of one kind, by. Ordered as lists are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

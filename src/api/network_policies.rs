@@ -7,11 +7,9 @@ use super::show::selector_text;
 use super::table::{AGE, Column, age_of};
 use jiff::Timestamp;
 use podstead_pod::SourceId;
+pub use podstead_pod::annotations::ONLY_PODS_OF as ONLY_PODS_OF_ANNOTATION;
 use podstead_pod::objects::Objects;
 use serde_json::{Value, json};
-
-/// Annotation of a policy that selects pods of one source only, with the name of that source.
-pub const ONLY_PODS_OF_ANNOTATION: &str = "podstead.dev/only-pods-of";
 
 /// NetworkPolicies as they are shown: those of a restricted source with the annotation.
 pub(super) fn shown(objects: &Objects) -> Vec<Value> {

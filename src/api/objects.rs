@@ -5,11 +5,9 @@ use super::table::{AGE, Column, age_of};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use podstead_pod::SourceId;
+pub use podstead_pod::annotations::KEYS as KEYS_ANNOTATION;
 use podstead_pod::objects::{Held, Object, ObjectKind, ObjectName, Objects};
 use serde_json::{Value, json};
-
-/// Annotation with the keys of a Secret, whose data are left out.
-pub const KEYS_ANNOTATION: &str = "podstead.dev/keys";
 
 /// Columns of ConfigMaps.
 pub(super) const CONFIG_MAP_COLUMNS: &[Column] = &[

@@ -5,16 +5,12 @@ use super::templates;
 use bytes::Bytes;
 use podstead_expand::{ShownSchedule, ShownWorkload};
 use podstead_manifest::ObjectKey;
+pub use podstead_pod::annotations::{MISSED_RUN as MISSED_RUN_ANNOTATION, NEXT_RUN as NEXT_RUN_ANNOTATION};
 use podstead_pod::{Origin, Revision, SourceId};
 use podstead_telemetry::journal::Journal;
 use podstead_workload::object::WorkloadKind;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-
-/// Annotation of a CronJob with the time of its next run.
-pub const NEXT_RUN_ANNOTATION: &str = "podstead.dev/next-run";
-/// Annotation of a CronJob with the reason for which its last due run did not start.
-pub const MISSED_RUN_ANNOTATION: &str = "podstead.dev/missed-run";
 
 /// Changes of one kind that are remembered for watchers.
 const HISTORY: usize = 256;

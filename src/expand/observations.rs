@@ -18,9 +18,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Annotation of pods that a workload made: its kind and name, in the pod's namespace. Owner references name the ReplicaSet of a Deployment,
-/// which is no object of its own here.
-pub const WORKLOAD_ANNOTATION: &str = "podstead.dev/workload";
+pub use podstead_pod::annotations::WORKLOAD as WORKLOAD_ANNOTATION;
 
 /// The reason of a container whose end nobody saw.
 const UNKNOWN: &str = "ContainerStatusUnknown";

@@ -8,11 +8,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Volume};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Annotation of a claim with the reclaim policy of its data.
-pub const RECLAIM_POLICY_ANNOTATION: &str = "podstead.dev/reclaim-policy";
-
-/// Annotation of a claim with `volumeMode: Block`: path of the block device on the host.
-pub const BLOCK_DEVICE_ANNOTATION: &str = "podstead.dev/block-device";
+pub use crate::annotations::{BLOCK_DEVICE as BLOCK_DEVICE_ANNOTATION, RECLAIM_POLICY as RECLAIM_POLICY_ANNOTATION};
 
 const DEFAULT_NAMESPACE: &str = "default";
 

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
 
-/// Annotation that keeps other pods away from a pod, and it from them, when it is `"true"`.
-pub const ISOLATED: &str = "podstead.dev/isolated";
+pub use crate::annotations::ISOLATED;
 
 /// Annotation that limits what a pod receives, in bits per second.
 pub const INGRESS_BANDWIDTH: &str = "kubernetes.io/ingress-bandwidth";

@@ -1,6 +1,7 @@
 //! Names and IDs as types.
 
 use super::Pod;
+pub use super::annotations::KEEPS_NAME as ANNOTATION_KEEPS_NAME;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -118,8 +119,6 @@ pub fn seen(pod: &Pod) -> Option<Timestamp> {
 
 /// The annotation with the time at which the pod was first seen.
 pub const ANNOTATION_CONFIG_SEEN: &str = "kubernetes.io/config.seen";
-/// Annotation of a pod of a writable source: its name is the one in its manifest, without the name of the host.
-pub const ANNOTATION_KEEPS_NAME: &str = "podstead.dev/keeps-name";
 /// On the copy of a static pod that an API server shows: the static pod's hash.
 pub const ANNOTATION_CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";
 /// All interfaces of a pod, as Multus reports them.

@@ -5,6 +5,7 @@
 //!
 //! * [`containers`]: its containers by role and name, pull policy, grace, stop signal; [`restart`]: what follows an exit.
 //! * [`hash`]: what an edit changes. [`identity`]: names.
+//! * [`annotations`]: those in podstead's domain.
 //! * [`claims`]: volumes that outlive it.
 //! * [`objects`]: ConfigMaps and Secrets as pods see them; [`sharing`]: which source reaches which of them.
 //! * [`mod@env`]: environment, command, arguments. [`host_files`]: host name, `/etc/hosts`, `/etc/resolv.conf`.
@@ -16,6 +17,7 @@
 
 mod admit;
 mod admit_context;
+pub mod annotations;
 pub mod cdi;
 pub mod claims;
 pub mod containers;

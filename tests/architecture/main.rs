@@ -218,3 +218,27 @@ fn documentation_hardly_ever_begins_with_a_question() {
     }
     assert!(questions.len() * 100 < all, "{} of {all}, which is 1 % or more:\n  {}", questions.len(), questions.join("\n  "));
 }
+
+/// Names in podstead's domain that are no annotations: a taint, a class of load balancers, a mark in texts, the prefix of conditions.
+const NO_ANNOTATIONS: &[&str] = &["podstead.dev/static-pods", "podstead.dev/host", "podstead.dev/sealed", "podstead.dev/"];
+
+#[test]
+fn annotations_stand_in_one_list() {
+    let files = source_files();
+    let mut problems = Vec::new();
+    let list = |file: &&SourceFile| file.is_below(&["pod/annotations"]);
+    let text: String = files.iter().filter(list).flat_map(SourceFile::product_lines).map(|(_, line)| format!("{line}\n")).collect();
+    assert!(text.contains("= \"workload\";"), "the list is not where this test looks for it");
+    for file in files.iter().filter(|file| !list(file)) {
+        for (number, line) in file.product_lines().filter(|(_, line)| line.contains("const ")) {
+            let Some((_, name)) = line.split_once("= \"podstead.dev/") else { continue };
+            let name = name.split('"').next().unwrap_or_default();
+            // Workloads are pure and need no other crate.
+            let is_known = file.is_below(&["workload"]) && text.contains(&format!("= \"{name}\";"));
+            if !is_known && !NO_ANNOTATIONS.contains(&format!("podstead.dev/{name}").as_str()) {
+                problems.push(format!("{}:{number}: podstead.dev/{name} belongs into src/pod/annotations.rs", file.path));
+            }
+        }
+    }
+    report(problems);
+}

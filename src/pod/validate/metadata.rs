@@ -1,6 +1,7 @@
 //! Names, labels and annotations.
 
 use super::names::{dns_label, dns_subdomain, label_value, qualified_name, uid};
+use crate::annotations::{ALL, DOMAIN};
 use crate::containers::text;
 use crate::field::{FieldPath, Problems};
 use crate::{cdi, devices, nfs};
@@ -13,30 +14,6 @@ const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
 /// Longest name of a file or directory.
 const NAME_MAX: usize = 255;
 const UUID_LENGTH: usize = 36;
-/// The domain of podstead's annotations.
-const DOMAIN: &str = "podstead.dev";
-/// Annotations that are read from manifests, and those that objects have when they come from the API of a host, without the domain.
-const KNOWN: [&str; 19] = [
-    "agent",
-    "block-device",
-    "isolated",
-    "keeps-name",
-    "keys",
-    "missed-run",
-    "next-run",
-    "omitted",
-    "only-pods-of",
-    "origin",
-    "reclaim-policy",
-    "renewed",
-    "revision",
-    "run",
-    "serial",
-    "source",
-    "used-by",
-    "used-bytes",
-    "workload",
-];
 const HINT: &str = "there are devices.podstead.dev/NAME and nfs.podstead.dev/VOLUME, and for claims podstead.dev/reclaim-policy and \
                     podstead.dev/block-device";
 
@@ -112,9 +89,9 @@ fn annotations(annotations: Option<&BTreeMap<String, String>>, path: &FieldPath,
 
 /// Reports whether an annotation is in podstead's domain and means nothing to it: one that is misspelt.
 fn is_unknown(key: &str) -> bool {
-    let Some((domain, name)) = key.split_once('/') else { return false };
+    let Some((domain, _)) = key.split_once('/') else { return false };
     let is_read = key.starts_with(devices::PREFIX) || key.starts_with(nfs::PREFIX);
-    let is_known = domain == DOMAIN && KNOWN.contains(&name);
+    let is_known = ALL.contains(&key);
     (domain == DOMAIN || domain.strip_suffix(DOMAIN).is_some_and(|rest| rest.ends_with('.'))) && !is_read && !is_known
 }
 

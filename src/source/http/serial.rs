@@ -10,8 +10,7 @@
 //!
 //! Unsigned bodies may have serials, too: that holds against a cache or a backup server that answers with something old.
 
-/// The name that the number stands under.
-pub(super) const NAME: &str = "podstead.dev/serial";
+pub(super) use podstead_pod::annotations::SERIAL as NAME;
 
 /// Reason why the order of two bodies is unknown, or the wrong one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,10 +9,7 @@ use super::{NodeRef, microseconds};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// Annotation of the Lease: which agent wrote it last.
-pub const AGENT_ANNOTATION: &str = "podstead.dev/agent";
-/// Annotation of the Lease: its renew time as that agent wrote it. A Lease of an older podstead has none.
-pub const RENEWED_ANNOTATION: &str = "podstead.dev/renewed";
+pub use podstead_pod::annotations::{AGENT as AGENT_ANNOTATION, RENEWED as RENEWED_ANNOTATION};
 /// Seconds that a Lease counts after its renewal, as the kubelet's.
 pub const DURATION_SECONDS: u32 = 40;
 

@@ -11,8 +11,7 @@ use podstead_pod::identity::{ANNOTATION_CONFIG_HASH, ANNOTATION_CONFIG_MIRROR, A
 use podstead_pod::{Pod, PodFullName};
 use std::collections::BTreeSet;
 
-/// Annotation of a mirror: paths in the manifest that it does not show, separated by commas.
-pub const OMITTED_ANNOTATION: &str = "podstead.dev/omitted";
+pub use podstead_pod::annotations::OMITTED as OMITTED_ANNOTATION;
 
 /// Priority classes that no cluster is without.
 const CLASSES_OF_EVERY_CLUSTER: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
