@@ -4,7 +4,9 @@ use super::published::{Published, SOURCE_ANNOTATION};
 use super::show::age_since;
 use super::table::Column;
 use super::templates;
+use bytes::Bytes;
 use jiff::Timestamp;
+use podstead_expand::ShownWorkload;
 use serde_json::{Value, json};
 
 /// Columns of ControllerRevisions.
@@ -15,15 +17,26 @@ pub(super) const COLUMNS: &[Column] = &[
     Column::text("Age", "Time since it was made"),
 ];
 
-/// All of them.
-pub(super) fn shown(published: &Published) -> Vec<Value> {
-    let one = |shown: &podstead_expand::ShownWorkload| {
+/// One of them as it is served. As text: a tree of values would need several times the memory.
+#[derive(Clone, Debug)]
+pub(super) struct PublishedRevision(Bytes);
+
+impl PublishedRevision {
+    pub(super) fn new(shown: &ShownWorkload) -> Self {
         let mut object = shown.object.clone();
         templates::fill_in(&mut object);
         object["metadata"]["annotations"][SOURCE_ANNOTATION] = json!(shown.source.as_str());
-        object
-    };
-    published.controller_revisions().iter().map(|shown| one(shown)).collect()
+        Self(Bytes::from(object.to_string()))
+    }
+
+    fn object(&self) -> Value {
+        serde_json::from_slice(&self.0).unwrap_or_default()
+    }
+}
+
+/// All of them.
+pub(super) fn shown(published: &Published) -> Vec<Value> {
+    published.controller_revisions().iter().map(PublishedRevision::object).collect()
 }
 
 /// The cells of one.

@@ -1,6 +1,7 @@
 //! State that the API serves: pods with their status, workloads, and sources. The stages publish here and requests read from here, so that no
 //! request ever waits for the sync loop, nor the sync loop for a request.
 
+use super::controller_revisions::PublishedRevision;
 pub use super::key::{ORIGIN_ANNOTATION, PodKey, REVISION_ANNOTATION, SOURCE_ANNOTATION};
 use super::looked_up_journals::LookedUpJournals;
 use super::published_workloads::{PublishedWorkload, PublishedWorkloads};
@@ -120,7 +121,7 @@ pub struct Published {
     workloads: PublishedWorkloads,
     looked_up: LookedUpJournals,
     /// Revisions of StatefulSets and DaemonSets.
-    controller_revisions: Mutex<BTreeMap<ObjectKey, Arc<ShownWorkload>>>,
+    controller_revisions: Mutex<BTreeMap<ObjectKey, PublishedRevision>>,
     /// Pods of an earlier daemon of which nothing was published yet.
     expected: watch::Sender<BTreeSet<PodUid>>,
     now: fn() -> Timestamp,
@@ -148,7 +149,7 @@ impl Published {
     }
 
     /// Revisions of StatefulSets and DaemonSets, in the order of their names.
-    pub(super) fn controller_revisions(&self) -> Vec<Arc<ShownWorkload>> {
+    pub(super) fn controller_revisions(&self) -> Vec<PublishedRevision> {
         lock(&self.controller_revisions).values().cloned().collect()
     }
 
@@ -256,7 +257,7 @@ impl PodStatusSink for Published {
 impl WorkloadSink for Published {
     fn publish_workload(&self, shown: Arc<ShownWorkload>) {
         if shown.key.kind == CONTROLLER_REVISION {
-            lock(&self.controller_revisions).insert(shown.key.clone(), shown);
+            lock(&self.controller_revisions).insert(shown.key.clone(), PublishedRevision::new(&shown));
         } else {
             self.workloads.publish(&shown);
         }

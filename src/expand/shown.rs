@@ -2,6 +2,7 @@
 
 use podstead_manifest::ObjectKey;
 use podstead_pod::{Origin, Revision, SourceId};
+use ring::digest::{SHA256, digest};
 use std::fmt;
 use std::sync::Arc;
 
@@ -25,6 +26,24 @@ pub struct ShownWorkload {
     /// The next run of a CronJob and the reason of a missed one, in words; empty for other kinds.
     pub schedule: Option<ShownSchedule>,
 }
+
+impl ShownWorkload {
+    /// A sum of all of it: what was shown last is compared by it, because a tree of values takes many times the memory of its text.
+    pub(crate) fn sum(&self) -> ShownSum {
+        let Self { key, source, revision, origin, object, schedule } = self;
+        let schedule = schedule.as_ref().map(|schedule| (&schedule.next, &schedule.missed));
+        let all = (&key.kind, &key.namespace, &key.name, source, revision, origin, schedule, object);
+        // Writing to memory cannot fail, and all keys are strings.
+        let text = serde_json::to_vec(&all).unwrap_or_default();
+        let mut sum = ShownSum::default();
+        sum.0.copy_from_slice(digest(&SHA256, &text).as_ref());
+        sum
+    }
+}
+
+/// SHA-256 of what is shown of a workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ShownSum([u8; 32]);
 
 /// The schedule of a CronJob as `podstead get cronjobs` shows it.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -623,15 +623,11 @@ impl Expander {
                 object,
                 schedule,
             };
-            let next = match before.remove(&key) {
-                Some(same) if *same == next => same,
-                Some(_) | None => {
-                    let next = Arc::new(next);
-                    expansion.shown.push(Arc::clone(&next));
-                    next
-                }
-            };
-            live.shown.insert(key, next);
+            let sum = next.sum();
+            if before.remove(&key) != Some(sum) {
+                expansion.shown.push(Arc::new(next));
+            }
+            live.shown.insert(key, sum);
         }
         expansion.withdrawn.extend(before.into_keys());
     }

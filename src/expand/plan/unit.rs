@@ -1,7 +1,7 @@
 //! One workload and what was decided about it last.
 
 use crate::memory::{KindMemory, Memory};
-use crate::shown::ShownWorkload;
+use crate::shown::ShownSum;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodTemplateSpec};
 use podstead_manifest::ObjectKey;
@@ -58,7 +58,8 @@ pub(super) struct Live {
     pub(super) by_hand: Option<KindMemory>,
     pub(super) pods: BTreeMap<String, UnitPod>,
     pub(super) claims: BTreeMap<String, Arc<PersistentVolumeClaim>>,
-    pub(super) shown: BTreeMap<ObjectKey, Arc<ShownWorkload>>,
+    /// Sums of what was shown last.
+    pub(super) shown: BTreeMap<ObjectKey, ShownSum>,
     /// Images that were seen in the image store.
     pub(super) images: BTreeSet<String>,
     pub(super) wake: Option<Moment>,
