@@ -283,6 +283,57 @@ mod tests {
         }
     }
 
+    /// TX4.
+    #[test]
+    fn writes_that_end_anywhere_leave_each_memory_whole() {
+        let of = |name: &str, source: &str| {
+            let memory = Memory { source: SourceId::new(source), ..memory() };
+            Change { boot: Some(b"{}".to_vec()), content: Some(memory.to_json(Moment::default())), ..change(name, None) }
+        };
+        let forget = |name: &str| Change { content: None, ..change(name, None) };
+        let before = [of("edited", "old"), of("forgotten", "old"), of("later", "old")];
+        let after = [of("edited", "new"), of("added", "new"), forget("forgotten"), of("later", "new")];
+        let stands = |paths: &Paths| -> Vec<(String, String)> {
+            let found = read(paths, Damaged::SetAside).unwrap();
+            assert!(found.lost.is_empty(), "{:?}", found.lost);
+            found.read.into_iter().map(|(key, memory)| (key.name, memory.source.as_str().to_owned())).collect()
+        };
+        let named = |all: &[(&str, &str)]| -> Vec<(String, String)> {
+            all.iter().map(|(name, source)| ((*name).to_owned(), (*source).to_owned())).collect()
+        };
+        let complete = named(&[("added", "new"), ("edited", "new"), ("later", "new")]);
+        let old = [("edited", "old"), ("forgotten", "old"), ("later", "old")];
+        let edited = [("edited", "new"), ("forgotten", "old"), ("later", "old")];
+        let added = [("added", "new"), ("edited", "new"), ("forgotten", "old"), ("later", "old")];
+        let forgotten = [("added", "new"), ("edited", "new"), ("later", "old")];
+        let all = [("added", "new"), ("edited", "new"), ("later", "new")];
+        // What a process that ends there leaves: the file that it began, and nothing behind it.
+        let ends: [(&str, bool, &[(&str, &str)]); 6] = [
+            ("edited", true, &old),
+            ("edited", false, &edited),
+            ("added", true, &edited),
+            ("added", false, &added),
+            ("later", true, &forgotten),
+            ("later", false, &all),
+        ];
+        for (name, is_durable, expected) in ends {
+            let root = tempfile::tempdir().unwrap();
+            let paths = paths(root.path());
+            write(&paths, &before).unwrap();
+            let base = if is_durable { paths.workloads() } else { paths.workloads_run() };
+            let begun = file(&base, &key(&format!(".{name}.tmp")));
+            fs::create_dir(&begun).unwrap();
+            write(&paths, &after).unwrap_err();
+            assert_eq!(stands(&paths), named(expected), "{name}, {is_durable}");
+            fs::remove_dir(&begun).unwrap();
+            fs::write(&begun, "cut o").unwrap();
+            assert_eq!(stands(&paths), named(expected), "{name}, {is_durable}");
+            write(&paths, &after).unwrap();
+            assert_eq!(stands(&paths), complete, "{name}, {is_durable}");
+            assert!(!begun.exists(), "{name}, {is_durable}");
+        }
+    }
+
     /// A name as long as Kubernetes allows.
     #[test]
     fn longest_name_has_a_file() {

@@ -115,6 +115,7 @@ pub(crate) fn replicas_of_one_deployment() {
         memory_of_deployment = pss_kib(host.daemon_pid());
         rollout.push(start(&host, &out, &deployment(&out, 1), "1-", || least = least.min(available(&host))));
     }
+    assert!(least >= REPLICAS - REPLICAS / 4, "{least} of {REPLICAS} were available: maxUnavailable is 25 %");
     let what = format!("{REPLICAS} replicas of a Deployment until all run (against as many Pods)");
     row(&what, &of_deployment.text(), &of_pods.text(), &of_deployment.ratio_to(&of_pods));
     row("the same, memory of the daemon (PSS)", &format!("{memory_of_deployment} KiB"), &format!("{memory_of_pods} KiB"), "-");

@@ -707,6 +707,53 @@ fn recorded_run_starts_once_after_power_cut() {
     assert_eq!(bench.names(), names);
 }
 
+/// TC13.
+#[test]
+fn each_minute_runs_once_across_restarts_and_jumps_of_the_clock() {
+    let mut bench = Bench::new(&["a"]);
+    bench.expander.apply(set("a", &[cron_job("dump", "* * * * *")]));
+    bench.plan();
+    // The time of each look, and the minute that starts by it. Between two looks, half a minute passes on the clock that never jumps.
+    let looks = [
+        ("2026-11-23T10:01:00Z", Some("2026-11-23T10:01:00Z")),
+        ("2026-11-23T10:01:30Z", None),
+        ("2026-11-23T10:02:00Z", Some("2026-11-23T10:02:00Z")),
+        // Forward: of the minutes that never were, the last one starts.
+        ("2026-11-23T12:30:20Z", Some("2026-11-23T12:30:00Z")),
+        // Back: minutes that have been run do not run again, nor do those before them.
+        ("2026-11-23T12:20:20Z", None),
+        ("2026-11-23T12:21:00Z", None),
+        ("2026-11-23T12:30:00Z", None),
+        ("2026-11-23T12:31:00Z", Some("2026-11-23T12:31:00Z")),
+        // A clock that lost its battery, and what corrects it.
+        ("1970-01-01T00:05:00Z", None),
+        ("1970-01-01T00:06:00Z", None),
+        ("2026-11-23T12:33:10Z", Some("2026-11-23T12:33:00Z")),
+    ];
+    let mut started = BTreeSet::new();
+    for (wall, minute) in looks {
+        for is_restarted in [false, true] {
+            if is_restarted {
+                bench.restart(&["a"]);
+                bench.expander.apply(set("a", &[cron_job("dump", "* * * * *")]));
+                // The pods that the host had are seen again.
+                bench.change(|_| {});
+            } else {
+                bench.wall = wall.parse().unwrap();
+                bench.seconds += 30;
+                bench.expander.wake(Moment::after_boot(Duration::from_secs(bench.seconds)), bench.wall, true);
+            }
+            bench.plan();
+            let new: Vec<String> = bench.names().into_iter().filter(|name| started.insert(name.clone())).collect();
+            let minute = minute.filter(|_| !is_restarted).map(|minute| minute.parse::<Timestamp>().unwrap().as_second() / 60);
+            let expected: Vec<String> = minute.into_iter().map(|minute| format!("dump-{minute}-0")).collect();
+            assert_eq!(new, expected, "{wall}, restarted: {is_restarted}");
+            end_all(&mut bench, Phase::Succeeded);
+            bench.plan();
+        }
+    }
+}
+
 #[test]
 fn jobs_over_the_history_limit_are_forgotten() {
     let mut bench = Bench::new(&["a"]);
