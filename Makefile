@@ -67,6 +67,11 @@ cluster: setup-cluster ## run the tests with a real kube-apiserver, built from D
 	tests/upstream/build-apiserver target/kube-apiserver
 	PODSTEAD_KUBE_APISERVER=$(abspath target/kube-apiserver) cargo test --locked --test upstream apiserver:: -- --ignored
 
+.PHONY: kustomize
+kustomize: KUBECTL ?= kubectl
+kustomize: ## build each pair of fields of a kustomization as kubectl does; needs kubectl 1.36 or 1.37 (KUBECTL)
+	KUBECTL=$(shell command -v $(KUBECTL)) cargo test --locked --test manifest pairs:: -- --ignored
+
 .PHONY: deb
 deb: setup ## build the Debian package in target/debian
 	packaging/build-deb $(TARGET)

@@ -301,14 +301,13 @@ mod tests {
         let named = |all: &[(&str, &str)]| -> Vec<(String, String)> {
             all.iter().map(|(name, source)| ((*name).to_owned(), (*source).to_owned())).collect()
         };
-        let complete = named(&[("added", "new"), ("edited", "new"), ("later", "new")]);
-        let old = [("edited", "old"), ("forgotten", "old"), ("later", "old")];
-        let edited = [("edited", "new"), ("forgotten", "old"), ("later", "old")];
-        let added = [("added", "new"), ("edited", "new"), ("forgotten", "old"), ("later", "old")];
-        let forgotten = [("added", "new"), ("edited", "new"), ("later", "old")];
-        let all = [("added", "new"), ("edited", "new"), ("later", "new")];
+        let old = named(&[("edited", "old"), ("forgotten", "old"), ("later", "old")]);
+        let edited = named(&[("edited", "new"), ("forgotten", "old"), ("later", "old")]);
+        let added = named(&[("added", "new"), ("edited", "new"), ("forgotten", "old"), ("later", "old")]);
+        let forgotten = named(&[("added", "new"), ("edited", "new"), ("later", "old")]);
+        let all = named(&[("added", "new"), ("edited", "new"), ("later", "new")]);
         // What a process that ends there leaves: the file that it began, and nothing behind it.
-        let ends: [(&str, bool, &[(&str, &str)]); 6] = [
+        let ends = [
             ("edited", true, &old),
             ("edited", false, &edited),
             ("added", true, &edited),
@@ -324,12 +323,12 @@ mod tests {
             let begun = file(&base, &key(&format!(".{name}.tmp")));
             fs::create_dir(&begun).unwrap();
             write(&paths, &after).unwrap_err();
-            assert_eq!(stands(&paths), named(expected), "{name}, {is_durable}");
+            assert_eq!(stands(&paths), *expected, "{name}, {is_durable}");
             fs::remove_dir(&begun).unwrap();
             fs::write(&begun, "cut o").unwrap();
-            assert_eq!(stands(&paths), named(expected), "{name}, {is_durable}");
+            assert_eq!(stands(&paths), *expected, "{name}, {is_durable}");
             write(&paths, &after).unwrap();
-            assert_eq!(stands(&paths), complete, "{name}, {is_durable}");
+            assert_eq!(stands(&paths), all, "{name}, {is_durable}");
             assert!(!begun.exists(), "{name}, {is_durable}");
         }
     }

@@ -219,8 +219,10 @@ fn documentation_hardly_ever_begins_with_a_question() {
     assert!(questions.len() * 100 < all, "{} of {all}, which is 1 % or more:\n  {}", questions.len(), questions.join("\n  "));
 }
 
-/// Names in podstead's domain that are no annotations: a taint, a class of load balancers, a mark in texts, the prefix of conditions.
-const NO_ANNOTATIONS: &[&str] = &["podstead.dev/static-pods", "podstead.dev/host", "podstead.dev/sealed", "podstead.dev/"];
+/// Names in podstead's domain that are no annotations: the version of its kinds, a taint, a class of load balancers, a mark in texts, the prefix of
+/// conditions.
+const NO_ANNOTATIONS: &[&str] =
+    &["podstead.dev/v1alpha1", "podstead.dev/static-pods", "podstead.dev/host", "podstead.dev/sealed", "podstead.dev/"];
 
 #[test]
 fn annotations_stand_in_one_list() {

@@ -4,6 +4,7 @@
 mod bad_input;
 mod good_input;
 mod kustomize;
+mod pairs;
 mod patches;
 mod properties;
 mod render;
