@@ -41,7 +41,7 @@ pub use foreign::Ignored;
 pub use label_selector::{LabelSelector, LabelSelectorError};
 pub use limits::Limits;
 pub use locate::locate;
-pub use patch::{Patch, Target};
+pub use patch::{Patch, PatchStrategy, Target, patch_strategy};
 pub use positions::PositionMap;
 pub use problem::Problem;
 pub use substitute::{Substitution, is_variable_name, substitute, variable_name_problem};

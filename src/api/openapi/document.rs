@@ -1,4 +1,5 @@
-//! From the table of fields to OpenAPI documents. Version 2 has the paths alone: kubectl has its own types for patches. **Pure**.
+//! From the table of fields to OpenAPI documents. Version 2 has the merge keys of lists, too: kubectl up to 1.32 computes patches from it.
+//! **Pure**.
 
 use super::beside;
 use super::words::Words;
@@ -6,6 +7,7 @@ use crate::event_api;
 use crate::leases;
 use crate::route::{OWN_GROUP, OWN_VERSION};
 use crate::storage;
+use podstead_manifest::patch_strategy;
 use podstead_manifest::schema::table as fields;
 use podstead_manifest::schema::{Field, Struct, Type};
 use podstead_pod::field_note;
@@ -28,6 +30,13 @@ impl DocumentedGroup {
             "" => format!("api/{}", self.version),
             name => format!("apis/{name}/{}", self.version),
         }
+    }
+
+    /// The name of a structure in version 2, where all groups are in one document. Each has its own: what is done with a field of a pod
+    /// depends on the kind that makes the pod.
+    fn definition(&self, structure: &str) -> String {
+        let group = if self.name.is_empty() { "core" } else { self.name };
+        format!("{group}.{}.{structure}", self.version)
     }
 }
 
@@ -104,7 +113,7 @@ fn head(text: &str) -> Value {
     json!({"title": text, "version": concat!("v", env!("CARGO_PKG_VERSION"))})
 }
 
-/// The paths of a group. A patch has no body: kubectl would compute patches from the schemas, which have no merge keys.
+/// The paths of a group. A patch has no body: kubectl would compute patches from the schemas of version 3, which have no merge keys.
 fn paths(group: &DocumentedGroup, parameter: impl Fn(&str) -> Value) -> Map<String, Value> {
     let parameters: Vec<Value> = PATCH_PARAMETERS.into_iter().map(parameter).collect();
     let mut paths = Map::new();
@@ -122,37 +131,108 @@ fn paths(group: &DocumentedGroup, parameter: impl Fn(&str) -> Value) -> Map<Stri
 pub(super) fn version_2() -> Value {
     let parameter = |name: &str| json!({"in": "query", "name": name, "type": "string"});
     let paths: Map<String, Value> = DOCUMENTED_GROUPS.iter().flat_map(|group| paths(group, parameter)).collect();
-    json!({"swagger": "2.0", "info": head("podstead"), "paths": paths})
+    let named = |group: &'static DocumentedGroup| {
+        Schemas::of(group, Form::Second(group)).into_iter().map(|(name, schema)| (group.definition(&name), schema))
+    };
+    let definitions: Map<String, Value> = DOCUMENTED_GROUPS.iter().flat_map(named).collect();
+    json!({"swagger": "2.0", "info": head("podstead"), "paths": paths, "definitions": definitions})
 }
 
 /// Version 3, of one group.
-pub(super) fn version_3(group: &DocumentedGroup) -> Value {
+pub(super) fn version_3(group: &'static DocumentedGroup) -> Value {
     let parameter = |name: &str| json!({"in": "query", "name": name, "schema": {"type": "string"}});
-    let mut schemas = Schemas { words: Words::read(), found: BTreeMap::new() };
-    for (name, forms) in [("IntOrString", ["integer", "string"]), ("Quantity", ["string", "number"])] {
-        let forms = forms.map(|form| json!({"type": form}));
-        schemas.found.insert(name.to_owned(), json!({"description": schemas.words.of_structure(name), "oneOf": forms}));
-    }
-    schemas.found.entry("IntOrString".to_owned()).and_modify(|schema| schema["format"] = json!("int-or-string"));
-    for (kind, _, structure, _) in group.kinds {
-        schemas.add(structure, kind, "", None);
-        let identity = json!([{"group": group.name, "kind": kind, "version": group.version}]);
-        if let Some(schema) = schemas.found.get_mut(structure.name) {
-            schema["x-kubernetes-group-version-kind"] = identity;
+    let schemas = Schemas::of(group, Form::Third);
+    json!({"openapi": "3.0.0", "info": head("podstead"), "paths": paths(group, parameter), "components": {"schemas": schemas}})
+}
+
+/// The version of OpenAPI that schemas are for.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    /// Version 2, with the group whose structures these are.
+    Second(&'static DocumentedGroup),
+    Third,
+}
+
+impl Form {
+    fn reference(self, name: &str) -> Value {
+        match self {
+            Self::Second(group) => json!({"$ref": format!("#/definitions/{}", group.definition(name))}),
+            Self::Third => json!({"$ref": format!("#/components/schemas/{name}")}),
         }
     }
-    json!({
-        "openapi": "3.0.0", "info": head("podstead"), "paths": paths(group, parameter), "components": {"schemas": schemas.found},
-    })
+
+    /// The schemas that are no structures. Version 2 has no alternatives: a number is a string there, too.
+    fn scalars(self, words: &Words) -> [(&'static str, Value); 2] {
+        let described = |name: &str, mut schema: Value| {
+            schema["description"] = json!(words.of_structure(name));
+            schema
+        };
+        let (port, amount) = match self {
+            Self::Second(_) => (json!({"type": "string"}), json!({"type": "string"})),
+            Self::Third => {
+                let either = |forms: [&str; 2]| json!({"oneOf": forms.map(|form| json!({"type": form}))});
+                (either(["integer", "string"]), either(["string", "number"]))
+            }
+        };
+        let mut port = described("IntOrString", port);
+        port["format"] = json!("int-or-string");
+        [("IntOrString", port), ("Quantity", described("Quantity", amount))]
+    }
+
+    fn schema(self, ty: &Type) -> Value {
+        match ty {
+            Type::Str => json!({"type": "string"}),
+            Type::Bool => json!({"type": "boolean"}),
+            Type::Int32 => json!({"type": "integer", "format": "int32"}),
+            Type::Int64 => json!({"type": "integer", "format": "int64"}),
+            Type::IntOrString => self.reference("IntOrString"),
+            Type::Quantity => self.reference("Quantity"),
+            Type::Time => json!({"type": "string", "format": "date-time"}),
+            Type::Base64 => json!({"type": "string", "format": "byte"}),
+            Type::Any => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
+            Type::List(inner) => json!({"type": "array", "items": self.schema(inner)}),
+            Type::Map(inner) => json!({"type": "object", "additionalProperties": self.schema(inner)}),
+            Type::Object(structure) => self.reference(structure.name),
+        }
+    }
+
+    /// A schema with the description of the field that has it.
+    fn described(self, mut schema: Value, description: &str) -> Value {
+        if description.is_empty() {
+            return schema;
+        }
+        if matches!(self, Self::Third) && schema.get("$ref").is_some() {
+            // What stands beside a reference does not count.
+            return json!({"description": description, "allOf": [schema]});
+        }
+        schema["description"] = json!(description);
+        schema
+    }
 }
 
 /// The schemas of a document, with the words for them.
 struct Schemas {
+    form: Form,
     words: Words,
     found: BTreeMap<String, Value>,
 }
 
 impl Schemas {
+    /// Those of a group by the names of their structures.
+    fn of(group: &DocumentedGroup, form: Form) -> BTreeMap<String, Value> {
+        let words = Words::read();
+        let found = form.scalars(&words).map(|(name, schema)| (name.to_owned(), schema)).into();
+        let mut schemas = Self { form, words, found };
+        for (kind, _, structure, _) in group.kinds {
+            schemas.add(structure, kind, "", None);
+            let identity = json!([{"group": group.name, "kind": kind, "version": group.version}]);
+            if let Some(schema) = schemas.found.get_mut(structure.name) {
+                schema["x-kubernetes-group-version-kind"] = identity;
+            }
+        }
+        schemas.found
+    }
+
     /// Adds a structure and all that it is made of; structures may contain themselves. `path` is its place in the kind, which says what is done
     /// with its fields. A structure with several places is described by the first one. `leading` are the words of the field that leads there:
     /// kubectl shows both, one below the other.
@@ -165,7 +245,7 @@ impl Schemas {
         let mut properties = Map::new();
         for field in structure.fields {
             let path = if path.is_empty() { field.name.to_owned() } else { format!("{path}.{}", field.name) };
-            properties.insert(field.name.to_owned(), self.described(field, structure.name, kind, &path));
+            properties.insert(field.name.to_owned(), self.property(field, structure.name, kind, &path));
             if let Some(inner) = field.ty.structure() {
                 let leading = self.words.of_field(structure.name, field.name);
                 self.add(inner, kind, &format!("{path}{}", items(&field.ty)), leading);
@@ -183,49 +263,26 @@ impl Schemas {
     }
 
     /// The schema of a field with its description.
-    fn described(&self, field: &Field, structure: &str, kind: &str, path: &str) -> Value {
-        let schema = schema(&field.ty);
+    fn property(&self, field: &Field, structure: &str, kind: &str, path: &str) -> Value {
         // Metadata is one structure for all kinds, whose own notes differ.
         let note = if structure == "ObjectMeta" { None } else { field_note(kind, path) };
         let words = [self.words.of_field(structure, field.name).map(str::to_owned), note];
         let description = words.into_iter().flatten().collect::<Vec<_>>().join(" ");
-        if description.is_empty() {
-            return schema;
+        let mut schema = self.form.described(self.form.schema(&field.ty), &description);
+        let strategy = if matches!(self.form, Form::Second(_)) { patch_strategy(structure, field.name) } else { None };
+        if let Some(strategy) = strategy {
+            schema["x-kubernetes-patch-strategy"] = json!(strategy.strategy);
+            if let Some(key) = strategy.merge_key {
+                schema["x-kubernetes-patch-merge-key"] = json!(key);
+            }
         }
-        if schema.get("$ref").is_none() {
-            let mut schema = schema;
-            schema["description"] = json!(description);
-            return schema;
-        }
-        // What stands beside a reference does not count.
-        json!({"description": description, "allOf": [schema]})
+        schema
     }
 }
 
 /// The mark of items in a path, for a list.
 const fn items(ty: &Type) -> &'static str {
     if matches!(ty, Type::List(_)) { "[]" } else { "" }
-}
-
-fn reference(name: &str) -> Value {
-    json!({"$ref": format!("#/components/schemas/{name}")})
-}
-
-fn schema(ty: &Type) -> Value {
-    match ty {
-        Type::Str => json!({"type": "string"}),
-        Type::Bool => json!({"type": "boolean"}),
-        Type::Int32 => json!({"type": "integer", "format": "int32"}),
-        Type::Int64 => json!({"type": "integer", "format": "int64"}),
-        Type::IntOrString => reference("IntOrString"),
-        Type::Quantity => reference("Quantity"),
-        Type::Time => json!({"type": "string", "format": "date-time"}),
-        Type::Base64 => json!({"type": "string", "format": "byte"}),
-        Type::Any => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
-        Type::List(inner) => json!({"type": "array", "items": schema(inner)}),
-        Type::Map(inner) => json!({"type": "object", "additionalProperties": schema(inner)}),
-        Type::Object(structure) => reference(structure.name),
-    }
 }
 
 #[cfg(test)]
@@ -255,6 +312,31 @@ mod tests {
                 assert!(document.pointer(&reference[1..]).is_some_and(Value::is_object), "{reference}");
             }
         }
+        let (document, mut found) = (version_2(), Vec::new());
+        references(&document, &mut found);
+        assert!(found.iter().any(|reference| reference == "#/definitions/apps.v1.PodSpec"), "{found:?}");
+        for reference in found {
+            assert!(document.pointer(&reference[1..]).is_some_and(Value::is_object), "{reference}");
+        }
+    }
+
+    #[test]
+    fn second_version_has_every_kind_with_its_merge_keys() {
+        let document = version_2();
+        let definitions = document["definitions"].as_object().unwrap();
+        for group in DOCUMENTED_GROUPS {
+            for (kind, _, structure, _) in group.kinds {
+                let identity = &definitions[&group.definition(structure.name)]["x-kubernetes-group-version-kind"];
+                assert_eq!(identity, &json!([{"group": group.name, "kind": kind, "version": group.version}]));
+            }
+        }
+        let spec = &definitions["apps.v1.PodSpec"]["properties"];
+        assert_eq!(spec["containers"]["x-kubernetes-patch-merge-key"], "name");
+        assert_eq!(spec["volumes"]["x-kubernetes-patch-strategy"], "merge,retainKeys");
+        let host = |definition: &str| definitions[definition]["properties"]["nodeName"]["description"].clone();
+        assert_ne!(host("core.v1.PodSpec"), host("apps.v1.PodSpec"));
+        let affinity = &definitions["core.v1.PodSpec"]["properties"]["affinity"];
+        assert!(affinity["$ref"] == "#/definitions/core.v1.Affinity" && affinity["description"].is_string(), "{affinity}");
     }
 
     /// Structures and fields of all documents that somebody should have words for.

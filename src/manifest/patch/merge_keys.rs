@@ -55,6 +55,34 @@ const TABLE: &[(&str, &str, MergeKey)] = &[
     ("ServiceSpec", "ports", by_two("port", "protocol", Some("TCP"))),
 ];
 
+/// Treatment of a field by strategic merge patches, in the words of the API's own definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PatchStrategy {
+    /// `x-kubernetes-patch-strategy`.
+    pub strategy: &'static str,
+    /// `x-kubernetes-patch-merge-key`: only one, also where items are identified by two.
+    pub merge_key: Option<&'static str>,
+}
+
+/// Fields whose patches name the keys that stay, beside their strategy otherwise.
+const RETAINED: &[(&str, &str)] = &[("DeploymentSpec", "strategy"), ("PodSpec", "resourceClaims"), ("PodSpec", "volumes")];
+
+/// Returns the strategy of the field of a structure; `None` for one that is merged or replaced by its type.
+pub fn patch_strategy(structure: &str, field: &str) -> Option<PatchStrategy> {
+    let merge_key = match rule_of(structure, field) {
+        ListRule::ByKey(key) => Some(key.field),
+        ListRule::Union | ListRule::Replace => None,
+    };
+    let is_merged = rule_of(structure, field) != ListRule::Replace;
+    let strategy = match (is_merged, RETAINED.contains(&(structure, field))) {
+        (true, true) => "merge,retainKeys",
+        (true, false) => "merge",
+        (false, true) => "retainKeys",
+        (false, false) => return None,
+    };
+    Some(PatchStrategy { strategy, merge_key })
+}
+
 const fn by(field: &'static str) -> MergeKey {
     MergeKey { field, second: None }
 }
@@ -105,6 +133,17 @@ fn text<'a>(item: &'a Node, field: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
     use crate::schema::{Type, table};
+
+    #[test]
+    fn strategies_are_those_of_kubernetes() {
+        let strategy = |structure, field| patch_strategy(structure, field).map(|found| (found.strategy, found.merge_key));
+        assert_eq!(strategy("PodSpec", "containers"), Some(("merge", Some("name"))));
+        assert_eq!(strategy("PodSpec", "volumes"), Some(("merge,retainKeys", Some("name"))));
+        assert_eq!(strategy("Container", "ports"), Some(("merge", Some("containerPort"))));
+        assert_eq!(strategy("ObjectMeta", "finalizers"), Some(("merge", None)));
+        assert_eq!(strategy("DeploymentSpec", "strategy"), Some(("retainKeys", None)));
+        assert_eq!(strategy("Container", "args"), None);
+    }
 
     #[test]
     fn every_row_names_a_list_of_the_api_and_fields_of_its_items() {

@@ -12,6 +12,7 @@ pub(super) mod strategic;
 mod target;
 pub(super) mod tree;
 
+pub use merge_keys::{PatchStrategy, patch_strategy};
 pub(super) use read::read;
 pub use target::Target;
 
