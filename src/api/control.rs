@@ -30,7 +30,7 @@ pub(super) async fn command(backend: &Backend, pods: &Pods, order: PodOrder, pat
 }
 
 /// Answers DELETE of a pod. The pod of a Job goes when it has ended, and is not run again. Any other pod is restarted, since its manifest is
-/// there still, and the answer warns of that.
+/// there still, and the answer warns of that. One that ends because its file in the writable source is gone is not restarted.
 pub(super) async fn delete(backend: &Backend, pod: &Arc<PublishedPod>, query: &Query, options: &DeleteOptions) -> Answer {
     let is_dry_run = query.get("dryRun").is_some_and(|value| !value.is_empty()) || !options.dry_run.is_empty();
     let name = &pod.desired.full_name.name;
@@ -38,6 +38,12 @@ pub(super) async fn delete(backend: &Backend, pod: &Arc<PublishedPod>, query: &Q
         if !is_dry_run && !backend.pod_control.forget_ended(&pod.desired).await {
             let message = format!("the Job of pod {name:?} has not counted its end yet, or removes it already: try again");
             return Err(ApiFailure::conflict(message).about("pods", name));
+        }
+        return respond::json_bytes(pod.json());
+    }
+    if is_removed(backend, &pod.desired) {
+        if !is_dry_run {
+            hasten(backend, pod, options).await;
         }
         return respond::json_bytes(pod.json());
     }
@@ -61,6 +67,14 @@ pub(super) async fn hasten(backend: &Backend, pod: &PublishedPod, options: &Dele
         // It has ended already, or ends in its own time.
         tracing::debug!(pod = %pod.desired.full_name, %error, "the grace period of the request is not applied");
     }
+}
+
+/// Reports whether a pod that the files of the writable source do not have ends.
+fn is_removed(backend: &Backend, desired: &DesiredPod) -> bool {
+    let metadata = &desired.pod.metadata;
+    let is_of_file = owner(&desired.pod, &desired.full_name.namespace).is_none();
+    let is_writable = backend.writable.borrow().as_ref().is_some_and(|writable| *writable.source() == desired.source);
+    metadata.deletion_timestamp.is_some() && is_of_file && is_writable
 }
 
 fn is_ended_pod_of_job(pod: &PublishedPod) -> bool {

@@ -58,7 +58,8 @@ pub(super) async fn answer(
 /// Reports whether a request may change something. A session in a container may, whatever its method.
 fn may_change(attributes: &Attributes<'_>) -> bool {
     let is_session = attributes.resource == "pods" && matches!(attributes.subresource, "exec" | "attach" | "portforward");
-    let is_about_oneself = attributes.resource.starts_with("selfsubject") || attributes.resource == "credentials";
+    let is_about_oneself =
+        attributes.resource.starts_with("selfsubject") || ["credentials", "tokenreviews"].contains(&attributes.resource);
     is_session || !attributes.verb.is_reading() && !is_about_oneself
 }
 

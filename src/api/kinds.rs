@@ -185,6 +185,8 @@ pub(super) enum Review {
     Rules,
     /// Review of the identity.
     Oneself,
+    /// Review of a token: for clients that have one and ask whose it is.
+    Token,
 }
 
 impl Review {
@@ -194,6 +196,7 @@ impl Review {
             Self::Access => "selfsubjectaccessreviews",
             Self::Rules => "selfsubjectrulesreviews",
             Self::Oneself => "selfsubjectreviews",
+            Self::Token => "tokenreviews",
         }
     }
 
@@ -201,13 +204,14 @@ impl Review {
     pub(super) const fn group(self) -> &'static str {
         match self {
             Self::Access | Self::Rules => "authorization.k8s.io",
-            Self::Oneself => "authentication.k8s.io",
+            Self::Oneself | Self::Token => "authentication.k8s.io",
         }
     }
 
     /// The review of that plural in a group.
     pub(super) fn named(group: &str, plural: &str) -> Option<Self> {
-        [Self::Access, Self::Rules, Self::Oneself].into_iter().find(|review| review.group() == group && review.plural() == plural)
+        let all = [Self::Access, Self::Rules, Self::Oneself, Self::Token];
+        all.into_iter().find(|review| review.group() == group && review.plural() == plural)
     }
 
     pub(super) const fn kind(self) -> &'static str {
@@ -215,14 +219,17 @@ impl Review {
             Self::Access => "SelfSubjectAccessReview",
             Self::Rules => "SelfSubjectRulesReview",
             Self::Oneself => "SelfSubjectReview",
+            Self::Token => "TokenReview",
         }
     }
 
-    pub(super) const fn structure(self) -> &'static Struct {
+    /// Its fields; `None` for one that no client sends as protobuf.
+    pub(super) const fn structure(self) -> Option<&'static Struct> {
         match self {
-            Self::Access => &table::SELF_SUBJECT_ACCESS_REVIEW,
-            Self::Rules => &table::SELF_SUBJECT_RULES_REVIEW,
-            Self::Oneself => &table::SELF_SUBJECT_REVIEW,
+            Self::Access => Some(&table::SELF_SUBJECT_ACCESS_REVIEW),
+            Self::Rules => Some(&table::SELF_SUBJECT_RULES_REVIEW),
+            Self::Oneself => Some(&table::SELF_SUBJECT_REVIEW),
+            Self::Token => None,
         }
     }
 }

@@ -11,6 +11,7 @@ use super::show::{PodRow, age_since};
 use super::table::Column;
 use bytes::Bytes;
 use jiff::Timestamp;
+use podstead_pod::DesiredPod;
 use podstead_telemetry::journal::Journal;
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -42,15 +43,46 @@ const COLUMNS: &[Column] = &[
     Column::text("Images", "Images of the containers").wide(),
 ];
 
+/// Reports whether a pod is called as the manifest and this host.
+fn is_made_from(desired: &DesiredPod, manifest: &PodPath) -> bool {
+    let node = desired.pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+    let name = desired.full_name.name.strip_suffix(node).and_then(|name| name.strip_suffix('-'));
+    desired.full_name.namespace == manifest.namespace && name == Some(manifest.name.as_str())
+}
+
 /// Pods as published.
 #[derive(Debug)]
 pub(super) struct Pods(pub(super) Arc<Published>);
 
 impl Pods {
-    /// One pod.
+    /// One pod. The error names the pod that the manifest of this name became, if there is one.
     pub(super) fn find(&self, path: &PodPath) -> Result<Arc<PublishedPod>, ApiFailure> {
         let key = PodKey { namespace: path.namespace.clone(), name: path.name.clone() };
-        self.0.pods().get(&key).ok_or_else(|| ApiFailure::not_found("pods", &path.name))
+        self.0.pods().get(&key).ok_or_else(|| {
+            let failure = ApiFailure::not_found("pods", &path.name);
+            match self.made_from(path) {
+                Some(pod) => {
+                    let message = format!("{} (this host has {:?})", failure.message, pod.desired.full_name.name);
+                    ApiFailure { message, ..failure }
+                }
+                None => failure,
+            }
+        })
+    }
+
+    /// The pod that is called as the manifest and this host.
+    fn made_from(&self, manifest: &PodPath) -> Option<Arc<PublishedPod>> {
+        let (_, pods) = self.0.pods().list();
+        pods.into_iter().find(|pod| is_made_from(&pod.desired, manifest))
+    }
+
+    /// Refuses to make a pod from a manifest of this name if there is one already, which another source has under a longer name.
+    pub(super) fn refuse_twin(&self, manifest: &PodPath) -> Result<(), ApiFailure> {
+        let Some(twin) = self.made_from(manifest) else { return Ok(()) };
+        let (name, twin) = (&manifest.name, &twin.desired);
+        let place = format!("source {} (revision {}, {})", twin.source, short_revision(&twin.revision.0), twin.origin);
+        let message = format!("pods {name:?} already exists: {place} has it as {:?}", twin.full_name.name);
+        Err(ApiFailure::already_exists(message).about("pods", name))
     }
 
     /// Error for changes of a pod: names the place of its manifest.

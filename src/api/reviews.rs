@@ -1,4 +1,5 @@
-//! Reviews of oneself: `kubectl auth can-i`, `can-i --list` and `whoami`, answered by the rules that requests are checked by.
+//! Reviews of oneself: `kubectl auth can-i`, `can-i --list` and `whoami`, answered by the rules that requests are checked by. A review of a token
+//! tells who shows it: whoever has it could ask that without a review.
 
 use super::access::{Attributes, Caller, Grants, Need, Verb};
 use super::discovery::WRITTEN;
@@ -23,7 +24,9 @@ pub(super) fn review(
 ) -> Answer {
     let unread = |error: &dyn std::fmt::Display| ApiFailure::bad_request(format!("invalid request body: {error}"));
     let asked = if is_protobuf(content_type) {
-        protobuf::read(body, review.structure()).map_err(|error| unread(&error))?
+        let structure = review.structure();
+        let structure = structure.ok_or_else(|| ApiFailure::unsupported_media_type(format!("send a {} as JSON", review.kind())))?;
+        protobuf::read(body, structure).map_err(|error| unread(&error))?
     } else {
         serde_json::from_slice(body).map_err(|error| unread(&error))?
     };
@@ -33,6 +36,7 @@ pub(super) fn review(
         Review::Access => access_status(backend, &grants, spec),
         Review::Rules => rules(&grants, spec["namespace"].as_str().unwrap_or("default")),
         Review::Oneself => json!({"userInfo": user_info(backend, caller, &grants)}),
+        Review::Token => token_status(backend, spec["token"].as_str().unwrap_or_default()),
     };
     let mut answer = json!({
         "kind": review.kind(),
@@ -40,10 +44,20 @@ pub(super) fn review(
         "metadata": {},
         "status": status,
     });
-    if review != Review::Oneself {
-        answer["spec"] = spec.clone();
+    match review {
+        Review::Access | Review::Rules => answer["spec"] = spec.clone(),
+        Review::Oneself => {}
+        // The token is in no answer.
+        Review::Token => answer["spec"] = json!({}),
     }
     respond::created(&answer)
+}
+
+fn token_status(backend: &Backend, token: &str) -> Value {
+    match backend.access.caller_of(token) {
+        Ok(owner) => json!({"authenticated": true, "user": user_info(backend, &owner, &backend.access.grants(&owner))}),
+        Err(failure) => json!({"authenticated": false, "error": failure.message}),
+    }
 }
 
 fn access_status(backend: &Backend, grants: &Grants, spec: &Value) -> Value {

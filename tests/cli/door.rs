@@ -67,9 +67,14 @@ impl Door {
 
     /// Sends a request with these lines of a head; returns the answer's code and body.
     fn ask(&self, request: &str, head: &[&str]) -> (u16, String) {
+        self.send(request, head, "")
+    }
+
+    /// As [`Door::ask`], with a body, of which the head has the length.
+    fn send(&self, request: &str, head: &[&str], body: &str) -> (u16, String) {
         let mut stream = self.connect();
         let head = head.iter().map(|line| format!("{line}\r\n")).collect::<String>();
-        write!(stream, "{request} HTTP/1.1\r\nConnection: close\r\n{head}\r\n").unwrap();
+        write!(stream, "{request} HTTP/1.1\r\nConnection: close\r\n{head}\r\n{body}").unwrap();
         let mut answer = Vec::new();
         // The end of the stream may be an unclean one.
         stream.read_to_end(&mut answer).ok();
@@ -119,6 +124,23 @@ fn nothing_is_answered_without_valid_token() {
     }
     let authorization = format!("Authorization: Bearer {token}");
     assert_eq!(door.ask("GET /version", &[&host, &authorization]).0, 200);
+    // kr8s asks in this way who it is. The token is in no answer.
+    let owner = format!("user:{}", nix::unistd::User::from_uid(nix::unistd::getuid()).unwrap().unwrap().name);
+    for (asked, expected) in [(&token, Ok(owner)), (&other, Err("not one of this daemon"))] {
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": asked}}).to_string();
+        let length = format!("Content-Length: {}", review.len());
+        let head = [host.as_str(), &authorization, "Content-Type: application/json", &length];
+        let answer = door.send("POST /apis/authentication.k8s.io/v1/tokenreviews", &head, &review);
+        assert!(answer.0 == 201 && !answer.1.contains(asked.as_str()), "{answer:?}");
+        let answer: Value = serde_json::from_str(&answer.1).unwrap();
+        let status = &answer["status"];
+        match expected {
+            Ok(owner) => assert_eq!((&status["authenticated"], &status["user"]["username"]), (&json!(true), &json!(owner))),
+            Err(words) => {
+                assert!(status["authenticated"] == false && status["error"].as_str().unwrap().contains(words), "{status}")
+            }
+        }
+    }
     // A token does not make tokens.
     let body = ["Content-Type: application/json", "Content-Length: 0"];
     let request = "POST /apis/podstead.dev/v1alpha1/credentials";
@@ -162,6 +184,31 @@ fn user_without_role_is_told_owner() {
     let refused = text(&as_nobody(65_534).stderr);
     assert!(refused.contains("has no role at this host (api.roles: view for group 4000000)"), "{refused}");
     assert_eq!(text(&as_nobody(4_000_000).stdout), "pod/web-edge\n", "a member of the group");
+}
+
+/// kubectl shows what the plugin says.
+#[test]
+fn plugin_of_user_without_role_tells_why() {
+    let group = WrittenRole { role: Role::View, groups: vec![Account::Id(4_000_000)], users: Vec::new(), namespaces: Vec::new() };
+    let door = Door::open(vec![group]);
+    std::fs::set_permissions(door.host.root.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let Some(kubectl) = Kubectl::with_config(&door.host, &door.kubeconfig(&[])) else { return };
+    let refused = kubectl.command(&["get", "pods"]).uid(65_534).gid(65_534).output().unwrap();
+    let told = text(&refused.stderr);
+    assert!(!refused.status.success() && told.contains("has no role at this host (api.roles: view for group 4000000)"), "{told}");
+    assert!(told.contains("getting credentials"), "{told}");
+}
+
+#[test]
+fn edit_enters_no_pod_with_access_to_host() {
+    let door = Door::open(Vec::new());
+    door.host.publish_running("default", "web");
+    door.host.publish_on_host("plant", json!({"hostNetwork": true}));
+    let Some(kubectl) = Kubectl::with_config(&door.host, &door.kubeconfig(&["--role=edit"])) else { return };
+    assert_eq!(kubectl.run(&["exec", "web-edge", "--", "echo", "hello"]), "hello in main-0\n");
+    let refused = kubectl.output(&["exec", "plant-edge", "--", "echo", "hello"]);
+    let told = text(&refused.stderr);
+    assert!(!refused.status.success() && told.contains("exec into a pod with access to the host needs role admin"), "{told}");
 }
 
 #[test]

@@ -110,6 +110,8 @@ fn kubectl_lists_and_gets_as_podstead_does() {
     assert!(described.contains("Node:") && described.contains("nginx:1.27"), "{described}");
     let missing = kubectl.output(&["get", "pod", "nosuch"]);
     assert_eq!(text(&missing.stderr).trim(), r#"Error from server (NotFound): pods "nosuch" not found"#);
+    let short = kubectl.output(&["get", "pod", "web"]);
+    assert_eq!(text(&short.stderr).trim(), r#"Error from server (NotFound): pods "web" not found (this host has "web-edge")"#);
     let deleted = kubectl.output(&["delete", "pod", "web-edge", "--wait=false"]);
     assert!(
         text(&deleted.stderr)

@@ -613,6 +613,9 @@ fn deleted_pod_ends_in_the_time_given() {
         let refused = kubectl.fail(&["label", "pod", "slow", "a=b"], "");
         if refused.contains("pod \"slow\" is ending: try again when it has ended") { Ok(()) } else { Err(refused) }
     });
+    // Its file is gone: to delete it again is no restart.
+    let told = kubectl.run(&["delete", "pod", "slow", "--wait=false"], "");
+    assert!(!told.contains("Warning"), "{told}");
     let refused = kubectl.fail(&["create", "--validate=false", "-f", "-"], &slow);
     assert!(refused.contains("object is being deleted: pods \"slow\" already exists"), "{refused}");
 }

@@ -32,7 +32,11 @@ impl Need {
         match (resource, subresource, verb) {
             // Discovery, reviews of oneself and credentials for oneself tell a client nothing about others.
             ("", _, Verb::Get) => Self::AnyRole,
-            ("selfsubjectaccessreviews" | "selfsubjectrulesreviews" | "selfsubjectreviews" | "credentials", _, _) => Self::AnyRole,
+            (
+                "selfsubjectaccessreviews" | "selfsubjectrulesreviews" | "selfsubjectreviews" | "tokenreviews" | "credentials",
+                _,
+                _,
+            ) => Self::AnyRole,
             ("access", _, Verb::Get) if is_own => Self::AnyRole,
             // kubectl asks for the namespace of a pod that it does not find.
             ("namespaces", _, Verb::Get) => Self::AnyRole,

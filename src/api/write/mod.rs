@@ -96,6 +96,10 @@ pub(super) async fn write(backend: &Backend, caller: &Caller, route: &Route, que
     }
     refuse_held(backend, writable)?;
     let name = name.ok_or_else(|| ApiFailure::bad_request("the object has neither metadata.name nor metadata.generateName"))?;
+    if !is_known && target.kind == "Pod" {
+        let manifest = PodPath { namespace: target.namespace.clone(), name: name.clone() };
+        Pods(Arc::clone(&backend.published)).refuse_twin(&manifest)?;
+    }
     let shown = answer::shown(backend, &target, &name).await;
     if matches!(change, Change::Create(_))
         && let Some(shown) = &shown

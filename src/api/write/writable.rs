@@ -16,6 +16,11 @@ pub struct Writable {
 }
 
 impl Writable {
+    /// Its name.
+    pub(crate) fn source(&self) -> &SourceId {
+        &self.source
+    }
+
     /// The source of this name, whose files are in `directory` and are checked with `check`.
     pub fn new(source: SourceId, directory: PathBuf, check: CheckContext) -> Self {
         Self { source, directory, check, turn: Mutex::default() }
