@@ -15,7 +15,7 @@ const WORKLOADS: Page = Page {
     cases: &[("TD", 19), ("TR", 3), ("TS", 14), ("TN", 5), ("TJ", 19), ("TC", 13), ("TX", 4), ("TP", 10), ("TL", 8)],
 };
 const SERVICES: Page = Page { path: "docs/contributing/service-tests.md", cases: &[("T", 45), ("Q", 33)] };
-
+const KUBECTL: Page = Page { path: "docs/contributing/kubectl-tests.md", cases: &[("TK", 72)] };
 const IMAGES: Page = Page { path: "docs/contributing/image-tests.md", cases: &[("F", 50)] };
 const IMAGE_RULES: Page = Page { path: "docs/contributing/image-rules.md", cases: &[("I", 74)] };
 
@@ -67,7 +67,7 @@ fn is_test(file: &str, function: &str) -> bool {
 #[test]
 fn each_case_names_tests_that_exist() {
     let mut problems = Vec::new();
-    for page in [WORKLOADS, SERVICES, IMAGES, IMAGE_RULES] {
+    for page in [WORKLOADS, SERVICES, KUBECTL, IMAGES, IMAGE_RULES] {
         let cases = page.cases();
         assert_eq!(cases.keys().cloned().collect::<BTreeSet<_>>(), page.expected(), "{}", page.path);
         for (id, cell) in &cases {

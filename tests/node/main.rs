@@ -29,6 +29,7 @@ mod image_volumes;
 mod killed_jobs;
 mod kubectl_reads;
 mod kubectl_requests;
+mod kubectl_rows;
 mod kubectl_writes;
 mod lifecycle;
 mod many_pods;
