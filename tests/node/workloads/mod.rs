@@ -98,6 +98,25 @@ fn deployment_runs_scales_and_rolls_out() {
     });
 }
 
+/// W12: the way back is that of the source.
+#[test]
+fn rollback_of_source_brings_back_earlier_template() {
+    let host = TestHost::start();
+    host.write_manifest("web.yaml", &deployment(2, "one", ""));
+    let first = wait_ready(&host, 2, "one");
+    assert_eq!(host.cli_ok(&["exec", "deploy/web", "--", "sh", "-c", "echo $MARKER"]), "one\n");
+    host.write_manifest("web.yaml", &deployment(2, "two", ""));
+    wait_ready(&host, 2, "two");
+    let diff = host.cli_ok(&["diff"]);
+    assert!(diff.contains("Deployment default/web") && diff.contains("- one\n") && diff.contains("+ two\n"), "{diff}");
+    host.cli_ok(&["rollback"]);
+    let back = wait_ready(&host, 2, "one");
+    let hash = |pods: &[PodView]| pods[0].0["metadata"]["labels"]["pod-template-hash"].as_str().unwrap().to_owned();
+    assert_eq!(hash(&back), hash(&first));
+    host.cli_ok(&["resume"]);
+    wait_ready(&host, 2, "two");
+}
+
 #[test]
 fn power_cut_ends_with_new_template() {
     let mut host = TestHost::start();
