@@ -203,7 +203,7 @@ impl<'t> Parser<'t> {
             return Err(UNSUPPORTED_COMMENT);
         }
         let (is_one, is_below_blank) = (runs.len() == 1, first.is_below_blank);
-        if is_one && (!blank_last && (before.is_some() || self.depth > 1) || is_below_tail) {
+        if is_one && !blank_last && (before.is_some() || self.depth > 1) {
             return Ok(joined(runs));
         }
         let Some(before) = before else {
@@ -215,14 +215,14 @@ impl<'t> Parser<'t> {
             let is_known = if self.depth > 1 || self.is_marked { !is_list } else { is_one && !blank_last };
             return if is_known { Ok(joined(runs)) } else { Err(UNSUPPORTED_COMMENT) };
         };
-        if is_below_tail {
-            return Err(UNSUPPORTED_COMMENT);
-        }
         if is_one && is_below_blank {
             return Ok(joined(runs));
         }
+        if is_below_tail && !is_one {
+            return Err(UNSUPPORTED_COMMENT);
+        }
         let is_scalar = matches!(before.value, Part::Scalar { .. }) && ends_simply(before);
-        if is_one && is_scalar {
+        if is_one && (is_scalar || is_below_tail) {
             // About the entry before.
             let mut head = joined(runs);
             head.push(String::new());
@@ -546,11 +546,11 @@ fn joined(runs: Vec<Run>) -> Vec<String> {
     lines
 }
 
-/// Reports whether the last line of an entry is a scalar without a comment, and no comment is behind it.
+/// Reports whether the last line of an entry is a scalar without quotes and comment, and no comment is behind it.
 fn ends_simply(entry: &Entry) -> bool {
     match &entry.value {
-        Part::Scalar { style: Style::Literal { .. }, .. } | Part::Flow { .. } | Part::Block { is_list: true, .. } => false,
-        Part::Scalar { source, .. } => !source.is_empty() && entry.comment.is_none(),
+        Part::Scalar { style: Style::Plain, source, .. } => !source.is_empty() && entry.comment.is_none(),
+        Part::Scalar { .. } | Part::Flow { .. } | Part::Block { is_list: true, .. } => false,
         Part::Block { entries, tail, .. } => tail.is_empty() && entries.last().is_some_and(ends_simply),
     }
 }
