@@ -3,6 +3,7 @@
 use podstead_pod::PodUid;
 use podstead_pod::resources::milli_cpu_to_shares;
 use podstead_sys::layout::Paths;
+use podstead_sys::quiet_look::paths_in;
 use podstead_telemetry::error_chain;
 use podstead_worker::{Services, record, remains};
 use std::collections::BTreeSet;
@@ -84,9 +85,9 @@ impl Housekeeping {
 
 /// The pods that have a directory. One that cannot be listed has none to be cleaned up now.
 fn pods_on_disk(paths: &Paths) -> BTreeSet<PodUid> {
-    let entries = [paths.pods(), paths.pods_run()].into_iter().flat_map(|directory| fs::read_dir(directory).into_iter().flatten());
-    let directories = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    directories.filter_map(|entry| entry.file_name().into_string().ok()).map(PodUid::new).collect()
+    let entries = [paths.pods(), paths.pods_run()].into_iter().flat_map(|directory| paths_in(&directory).unwrap_or_default());
+    let directories = entries.filter(|path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()));
+    directories.filter_map(|path| Some(PodUid::new(path.file_name()?.to_str()?))).collect()
 }
 
 fn remove_old_logs(paths: &Paths) {

@@ -29,6 +29,7 @@ pub mod peer_groups;
 pub mod pidfd;
 pub mod proc_stat;
 pub mod process;
+pub mod quiet_look;
 pub mod random;
 pub mod rcu;
 pub mod remove_tree;

@@ -23,12 +23,13 @@ use podstead_pod::objects::{Object, ObjectKind, Objects};
 use podstead_pod::{DesiredPod, PodUid, SourceId};
 use podstead_sys::atomic_file::{make_directories, sync_parent, write_durable};
 use podstead_sys::layout::Paths;
+use podstead_sys::quiet_look::paths_in;
 use podstead_sys::remove_tree::remove_tree;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const VERSION: u32 = 1;
 pub(super) const RECORD: &str = "claim.json";
@@ -256,7 +257,7 @@ pub(super) fn discard(paths: &Paths, claim: &ClaimName) -> io::Result<()> {
 /// Deletes what is in the trash.
 pub(super) fn empty_trash(paths: &Paths) -> io::Result<()> {
     for entry in entries(&paths.volume_trash())? {
-        remove_tree(&entry.path())?;
+        remove_tree(&entry)?;
     }
     Ok(())
 }
@@ -266,11 +267,11 @@ pub fn list(paths: &Paths) -> io::Result<Vec<PersistentVolume>> {
     let mut users = users(paths)?;
     let mut found = Vec::new();
     for namespace in entries(&paths.persistent_volumes())? {
-        let Some(name) = namespace.file_name().to_str().filter(|name| !name.starts_with('.')).map(str::to_owned) else { continue };
-        for volume in entries(&namespace.path())? {
-            let Ok(claim) = volume.file_name().into_string() else { continue };
-            let claim = ClaimName { namespace: name.clone(), name: claim };
-            let record = read_record(&volume.path());
+        let Some(name) = name_of(&namespace).filter(|name| !name.starts_with('.')) else { continue };
+        for volume in entries(&namespace)? {
+            let Some(claim) = name_of(&volume) else { continue };
+            let claim = ClaimName { namespace: name.to_owned(), name: claim.to_owned() };
+            let record = read_record(&volume);
             let users = users.remove(&claim).unwrap_or_default().into_iter().collect();
             found.push(PersistentVolume { claim, record, users });
         }
@@ -283,10 +284,10 @@ pub fn list(paths: &Paths) -> io::Result<Vec<PersistentVolume>> {
 pub(super) fn users(paths: &Paths) -> io::Result<BTreeMap<ClaimName, BTreeSet<PodUid>>> {
     let mut users: BTreeMap<ClaimName, BTreeSet<PodUid>> = BTreeMap::new();
     for pod in entries(&paths.pods())? {
-        let Ok(uid) = pod.file_name().into_string() else { continue };
+        let Some(uid) = name_of(&pod) else { continue };
         let uid = PodUid::new(uid);
         for mark in entries(&paths.claim_marks(&uid))? {
-            if let Some(Mark { claim, group: _ }) = read_mark(&mark.path()) {
+            if let Some(Mark { claim, group: _ }) = read_mark(&mark) {
                 users.entry(claim).or_default().insert(uid.clone());
             }
         }
@@ -333,11 +334,15 @@ pub(super) fn read_record(volume: &Path) -> Option<ClaimRecord> {
     Some(record).filter(|record| record.version == VERSION)
 }
 
-fn entries(directory: &Path) -> io::Result<Vec<fs::DirEntry>> {
-    match fs::read_dir(directory) {
-        Ok(entries) => entries.collect(),
+fn name_of(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()
+}
+
+/// Paths of what is in a directory; none if there is no such directory.
+fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    match paths_in(directory) {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Vec::new()),
-        Err(error) => Err(error),
+        found => found,
     }
 }
 

@@ -7,6 +7,7 @@ use podstead_pod::{DesiredPod, PodUid};
 use podstead_runtime::log_links;
 use podstead_sys::atomic_file;
 use podstead_sys::layout::Paths;
+use podstead_sys::quiet_look::paths_in;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -79,19 +80,19 @@ fn mark(paths: &Paths, name: &OsStr) -> Result<(), RemainsError> {
 pub fn remove_old_logs(paths: &Paths, keep: Duration) -> Result<(), RemainsError> {
     let directory = paths.gone();
     let failed = |source| RemainsError::Mark { path: directory.clone(), source };
-    let marks = match fs::read_dir(&directory) {
+    let marks = match paths_in(&directory) {
         Ok(marks) => marks,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(source) => return Err(failed(source)),
     };
     for mark in marks {
-        let mark = mark.map_err(failed)?;
-        let modified = mark.metadata().and_then(|metadata| metadata.modified()).map_err(failed)?;
+        let Some(name) = mark.file_name() else { continue };
+        let modified = fs::symlink_metadata(&mark).and_then(|metadata| metadata.modified()).map_err(failed)?;
         // A clock that was set back makes a mark from the future: its time has come too.
         if modified.elapsed().is_ok_and(|age| age < keep) {
             continue;
         }
-        let logs = paths.logs.join(mark.file_name());
+        let logs = paths.logs.join(name);
         match fs::remove_dir_all(&logs) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(RemainsError::Remove { path: logs, source: error });
@@ -101,7 +102,7 @@ pub fn remove_old_logs(paths: &Paths, keep: Duration) -> Result<(), RemainsError
         if let Some(links) = paths.log_links() {
             log_links::remove_all(&links, &logs).map_err(|source| RemainsError::Remove { path: links, source })?;
         }
-        fs::remove_file(mark.path()).map_err(failed)?;
+        fs::remove_file(&mark).map_err(failed)?;
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ mod git;
 mod hooks;
 mod housekeeping;
 mod identity;
+mod idle_disk;
 mod image_volumes;
 mod killed_jobs;
 mod kubectl_reads;
