@@ -29,7 +29,7 @@ pub static COMMON: &[Call] = calls! {
 pub static FILES: &[Call] = calls! {
     SYS_pread64 SYS_pwrite64 SYS_openat SYS_openat2 SYS_mkdirat SYS_mknodat SYS_symlinkat SYS_linkat SYS_unlinkat SYS_renameat2
     SYS_fchmod SYS_fchmodat SYS_fchown SYS_fchownat SYS_utimensat SYS_fsetxattr SYS_lsetxattr SYS_flistxattr SYS_fgetxattr SYS_ftruncate SYS_getdents64
-    SYS_fchdir SYS_getcwd
+    SYS_fchdir SYS_getcwd SYS_sync_file_range
 };
 
 /// Calls of libgit2 beside those, for writing a pack.

@@ -22,7 +22,7 @@ pub mod namespaces;
 pub mod net_dev;
 pub mod netlink;
 pub mod netns_socket;
-mod ordered_journal;
+pub mod ordered_journal;
 pub mod overlay;
 pub mod own_memory;
 pub mod peer_groups;

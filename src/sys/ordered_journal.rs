@@ -6,7 +6,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -39,16 +39,25 @@ fn has_journal(device: u64) -> bool {
 ///
 /// Errors of the disk, each reported once for all descriptors of this file: a later sync may succeed in spite of it.
 pub(crate) fn write_back(file: &File) -> io::Result<()> {
-    match sync_file_range(file) {
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    match sync_file_range(file.as_fd(), flags) {
         // Refused before anything was written, by a filter of system calls for example.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM | libc::EINVAL)) => file.sync_all(),
         other => other,
     }
 }
 
+/// Waits for what of a file is being written to its place on disk, and has the kernel begin to write the rest.
+///
+/// # Errors
+///
+/// Errors of the disk, each reported once for this descriptor.
+pub fn write_back_next(file: BorrowedFd<'_>) -> io::Result<()> {
+    sync_file_range(file, libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE)
+}
+
 #[expect(unsafe_code, reason = "no crate wraps sync_file_range")]
-fn sync_file_range(file: &File) -> io::Result<()> {
-    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+fn sync_file_range(file: BorrowedFd<'_>, flags: libc::c_uint) -> io::Result<()> {
     let (start, to_the_end) = (0, 0);
     // SAFETY: the call takes numbers only; the descriptor is open during the call.
     let result = unsafe { libc::sync_file_range(file.as_raw_fd(), start, to_the_end, flags) };
@@ -76,6 +85,7 @@ mod tests {
     fn content_is_written_back() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"content").unwrap();
+        write_back_next(file.as_fd()).unwrap();
         write_back(&file).unwrap();
         // A pipe has no place on disk.
         let (reader, _writer) = io::pipe().unwrap();

@@ -12,6 +12,7 @@
 mod meter;
 mod path;
 mod tree;
+mod write_back;
 mod xattr;
 
 pub use meter::Meter;

@@ -3,6 +3,7 @@
 use super::super::check::sum::WrittenSum;
 use super::super::tar::{Entry, EntryKind, Source, TarReader};
 use super::path::split;
+use super::write_back::WriteBack;
 use super::xattr::{self, Target};
 use super::{Content, Meter, Process, SUMS_MAX, UnpackError, Unpacked, lossy};
 use podstead_sys::remove_tree::remove_at;
@@ -35,6 +36,7 @@ pub(super) struct Tree {
     lost_xattrs: u64,
     /// Checksums of files by their inodes.
     sums: BTreeMap<u64, u32>,
+    write_back: WriteBack,
 }
 
 /// Existing entry that a new one replaces.
@@ -57,6 +59,11 @@ fn failed(operation: &'static str, path: &[u8], errno: Errno) -> UnpackError {
     UnpackError::Io { operation, entry: lossy(path), source: errno.into() }
 }
 
+/// Something of the archive up to an entry cannot be written to the disk.
+fn unwritten(path: &[u8], source: std::io::Error) -> UnpackError {
+    UnpackError::Io { operation: "write to the disk what came before", entry: lossy(path), source }
+}
+
 fn timespec(entry: &Entry) -> Timespec {
     Timespec { tv_sec: entry.mtime.0, tv_nsec: entry.mtime.1.into() }
 }
@@ -72,7 +79,12 @@ fn owner(entry: &Entry) -> (Option<Uid>, Option<Gid>) {
 impl Tree {
     pub(super) fn new(content: Content, process: Process, root: OwnedFd, meter: Meter) -> Self {
         let (times, implicit, opaque, sums) = Default::default();
-        Self { root, content, process, meter, parent: None, times, implicit, opaque, opaque_root: false, lost_xattrs: 0, sums }
+        let write_back = match process {
+            Process::Shared => WriteBack::off(),
+            Process::OfItsOwn => WriteBack::default(),
+        };
+        let (parent, opaque_root, lost_xattrs) = (None, false, 0);
+        Self { root, content, process, meter, parent, times, implicit, opaque, opaque_root, lost_xattrs, sums, write_back }
     }
 
     /// Owner, mode and attributes of the root. Its time is set at the end, too.
@@ -126,7 +138,8 @@ impl Tree {
         }
         self.lost_xattrs += attributes(file.as_fd(), entry).map_err(|error| failed("set attributes of", path, error))?;
         futimens(&file, &timestamps(timespec(entry))).map_err(|error| failed("set times of", path, error))?;
-        self.keep_sum(file.as_fd(), sum).map_err(|error| failed("inspect", path, error))
+        self.keep_sum(file.as_fd(), sum).map_err(|error| failed("inspect", path, error))?;
+        self.write_back.complete(file).map_err(|error| unwritten(path, error))
     }
 
     /// Keeps the checksum of a complete file, if there is one.
@@ -151,7 +164,8 @@ impl Tree {
         while length > 0 {
             let mut chunk = reader.chunk(length)?;
             self.meter.content(chunk.len() as u64)?;
-            length -= chunk.len() as u64;
+            let written = chunk.len() as u64;
+            length -= written;
             if let Some(sum) = &mut sum {
                 sum.add(chunk);
             }
@@ -165,6 +179,7 @@ impl Tree {
                     Err(error) => return Err(failed("write", path, error)),
                 }
             }
+            self.write_back.grown(file, written).map_err(|error| unwritten(path, error))?;
         }
         Ok(())
     }
@@ -248,6 +263,7 @@ impl Tree {
     /// Sets the times of directories.
     pub(super) fn finish(mut self) -> Result<Unpacked, UnpackError> {
         self.parent = None;
+        self.write_back.finish().map_err(|error| unwritten(b"", error))?;
         // Deepest first: a path sorts after its parents.
         for (path, time) in self.times.iter().rev() {
             match self.open_directory(path) {
