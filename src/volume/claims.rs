@@ -10,8 +10,8 @@
 //!                                                the pod has given the data to
 //! ```
 //!
-//! Data are deleted when a claim with the reclaim policy `Delete` is gone from every source and no pod uses it, or on request. Nothing else
-//! deletes data.
+//! Data are deleted when a claim with the reclaim policy `Delete` is gone from every source and no pod uses it, or on request; so is the empty
+//! directory of one that is a block device. Nothing else deletes data.
 
 use super::claim_owners::{awaits_move, disown, displace, move_data};
 use super::ownership::{ChangePolicy, open_to_all, own};
@@ -212,10 +212,7 @@ pub(super) fn reclaim(paths: &Paths, wanted: &Wanted, deleted: &dyn Fn()) -> Res
                 let is_gone = |volume: &&PersistentVolume| {
                     !wanted.has(volume) && volume.users.is_empty() && !wanted.awaits(paths, &volume.claim)
                 };
-                let is_disposable = |volume: &&PersistentVolume| {
-                    volume.record.as_ref().is_some_and(|record| record.terms.reclaim_policy == ReclaimPolicy::Delete)
-                };
-                for volume in volumes.iter().filter(is_gone).filter(is_disposable) {
+                for volume in volumes.iter().filter(is_gone).filter(|volume| is_disposable(paths, &volume.claim)) {
                     tracing::info!(
                         namespace = volume.claim.namespace,
                         claim = volume.claim.name,
@@ -234,10 +231,11 @@ pub(super) fn reclaim(paths: &Paths, wanted: &Wanted, deleted: &dyn Fn()) -> Res
     if failures.is_empty() { Ok(()) } else { Err(VolumeError::Claims(failures.join("; "))) }
 }
 
-/// Returns true if there are data that are deleted when no source has the claim.
+/// Returns true if there are data that are deleted when no source has the claim. Of a block device there are none here but an empty directory.
 pub(super) fn is_disposable(paths: &Paths, claim: &ClaimName) -> bool {
-    let record = read_record(&paths.persistent_volume(claim));
-    record.is_some_and(|record| record.terms.reclaim_policy == ReclaimPolicy::Delete)
+    let Some(ClaimRecord { terms, .. }) = read_record(&paths.persistent_volume(claim)) else { return false };
+    let is_empty = || entries(&paths.persistent_data(claim)).is_ok_and(|entries| entries.is_empty());
+    terms.reclaim_policy == ReclaimPolicy::Delete || terms.device.is_some() && is_empty()
 }
 
 /// Takes a volume away by one rename. What is in the trash is no claim's any more.
@@ -414,6 +412,23 @@ mod tests {
             empty_trash(&disk.paths).unwrap();
             assert_eq!(fs::read_dir(disk.paths.volume_trash()).map_or(0, Iterator::count), 0);
             assert_eq!(list(&disk.paths).unwrap().len(), usize::from(stays));
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_claim_of_a_block_device() {
+        let claim = "{kind: PersistentVolumeClaim, metadata: {name: data, namespace: shop, annotations: {podstead.dev/block-device: /dev/sdz}},
+              spec: {accessModes: [ReadWriteOnce], volumeMode: Block, resources: {requests: {storage: 1Gi}}}}";
+        for (is_empty, left) in [(true, 0), (false, 1)] {
+            let disk = disk();
+            reclaim(&disk.paths, &Wanted::of(&view(&[("a", Some(claim))])), &|| {}).unwrap();
+            assert_eq!(list(&disk.paths).unwrap().len(), 1);
+            if !is_empty {
+                // Of a time when it was a directory.
+                fs::write(data(&disk).join("kept"), "x").unwrap();
+            }
+            reclaim(&disk.paths, &Wanted::of(&view(&[("a", Some(""))])), &|| {}).unwrap();
+            assert_eq!(list(&disk.paths).unwrap().len(), left);
         }
     }
 

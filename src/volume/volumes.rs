@@ -87,6 +87,25 @@ impl Volumes {
         self.shared.deleted.notified().await;
     }
 
+    async fn mount(&self, uid: &PodUid, unmounted: Vec<Unmounted>) -> Result<(), VolumeError> {
+        for Unmounted { name, volume, place } in unmounted {
+            let mounted = self.shared.nfs.ensure(uid, &name, &volume, &place).await;
+            mounted.map_err(|reason| VolumeError::not_ready(name, reason))?;
+        }
+        Ok(())
+    }
+
+    /// Mounts the exports of a container that are not mounted any more: somebody may have unmounted one by hand.
+    async fn mount_again(&self, pod: &DesiredPod, container: &ContainerName) -> Result<(), VolumeError> {
+        let volumes = pod.pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
+        if volumes.iter().all(|volume| volume.nfs.is_none()) {
+            return Ok(());
+        }
+        let (owner, name) = (pod.clone(), container.clone());
+        let unmounted = self.blocking(move |shared| shared.unmounted_of(&owner, &name)).await?;
+        self.mount(&pod.uid, unmounted).await
+    }
+
     pub(super) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Shared) -> Result<T, VolumeError> + Send + 'static,
@@ -103,11 +122,8 @@ impl Volumes {
 impl VolumeService for Volumes {
     async fn prepare(&self, pod: &DesiredPod, contents: VolumeContents) -> Result<(), VolumeError> {
         let (uid, pod) = (pod.uid.clone(), pod.clone());
-        for Unmounted { name, volume, place } in self.blocking(move |shared| shared.prepare(&pod, &contents)).await? {
-            let mounted = self.shared.nfs.ensure(&uid, &name, &volume, &place).await;
-            mounted.map_err(|reason| VolumeError::not_ready(name, reason))?;
-        }
-        Ok(())
+        let unmounted = self.blocking(move |shared| shared.prepare(&pod, &contents)).await?;
+        self.mount(&uid, unmounted).await
     }
 
     async fn give_claims(&self, pod: &DesiredPod, claims: Vec<ClaimedVolume>, giving: Giving) -> Result<(), VolumeError> {
@@ -135,6 +151,7 @@ impl VolumeService for Volumes {
         environment: &[(String, String)],
     ) -> Result<ContainerMounts, VolumeError> {
         let (pod, name) = (pod.clone(), container.clone());
+        self.mount_again(&pod, &name).await?;
         let (pod_ips, dns, environment) = (pod_ips.to_vec(), dns.cloned(), environment.to_vec());
         self.blocking(move |shared| {
             let Some((_, container)) = containers::find(&pod.pod, name.as_str()) else {
@@ -244,6 +261,17 @@ impl Shared {
         }
         projected::write(&pod.pod, &self.paths.projected(&pod.uid), files)?;
         Ok(unmounted)
+    }
+
+    /// The NFS volumes that a container mounts and that are not mounted.
+    fn unmounted_of(&self, pod: &DesiredPod, container: &ContainerName) -> Result<Vec<Unmounted>, VolumeError> {
+        let found = containers::find(&pod.pod, container.as_str());
+        let mounts = found.and_then(|(_, container)| container.volume_mounts.as_deref()).unwrap_or_default();
+        let volumes = pod.pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
+        let mounted = volumes.iter().filter(|volume| mounts.iter().any(|mount| mount.name == volume.name));
+        let exports = mounted.filter_map(|volume| Some((volume.name.as_str(), NfsVolume::of(&pod.pod, volume)?)));
+        let unmounted = exports.map(|(name, export)| self.unmounted(pod, name, export));
+        unmounted.filter_map(Result::transpose).collect()
     }
 
     /// An NFS volume that its source may mount, unless it is mounted.

@@ -178,6 +178,18 @@ fn pods_share_export_by_versions_3_and_4() {
     host.wait_running("four");
     assert!(server.export.join("new/er").is_dir());
 
+    // Somebody unmounts one by hand: the container that is started again has it.
+    let place = host.path("state/pods").join(one.uid()).join("volumes/nfs/data");
+    nix::mount::umount2(&place, nix::mount::MntFlags::MNT_DETACH).unwrap();
+    nix::sys::signal::kill(
+        nix::unistd::Pid::from_raw(host.container_pid(&one, "c").cast_signed()),
+        nix::sys::signal::Signal::SIGKILL,
+    )
+    .unwrap();
+    let one = host.wait_for_pod("one", "to run again", |pod| pod.runs("c") && pod.restarts("c") == 1);
+    assert_eq!(sh("one", "cat /data/file"), "hello\n");
+    assert!(mount_line(&host, &one.uid()).contains("vers=4.2"));
+
     host.write_manifest("none.yaml", &pod("none", "", &format!("server: 127.0.0.1, path: {}/none", server.export.display()), ""));
     wait_told(&host, "none", "127.0.0.1 exports no directory");
 

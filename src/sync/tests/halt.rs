@@ -31,18 +31,20 @@ async fn stopped_pod_stays_stopped_until_started() {
 
 #[tokio::test(start_paused = true)]
 async fn stopped_pod_starts_with_next_boot() {
-    let mut host = Host::new().await;
-    let web = pod("web", ONE);
-    host.say(PodOp::Add, &[&web]).await;
-    host.settle().await;
-    host.order(&web.uid, Order::Stop).await.unwrap();
-    host.run(60).await;
-    host.kill_daemon();
-    host.boot_id = "boot-2".to_owned();
-    host.start_daemon().await;
-    host.say(PodOp::Add, &[&web]).await;
-    host.run(5).await;
-    assert_eq!(host.summary(&web.uid), "Running web=Running");
+    for (is_started, expected) in [(true, "Running web=Running"), (false, "Running web=Stopped")] {
+        let mut host = Host::new().await;
+        let web = pod("web", ONE);
+        host.say(PodOp::Add, &[&web]).await;
+        host.settle().await;
+        host.order(&web.uid, Order::Stop).await.unwrap();
+        host.run(60).await;
+        host.kill_daemon();
+        (host.boot_id, host.starts_stopped_at_boot) = ("boot-2".to_owned(), is_started);
+        host.start_daemon().await;
+        host.say(PodOp::Add, &[&web]).await;
+        host.run(5).await;
+        assert_eq!(host.summary(&web.uid), expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -47,6 +47,8 @@ pub(super) struct Host {
     pub(super) paths: Paths,
     pub(super) clock: Clock,
     pub(super) boot_id: String,
+    /// `startStoppedPodsAtBoot`.
+    pub(super) starts_stopped_at_boot: bool,
     _root: tempfile::TempDir,
     daemon: Option<Daemon>,
 }
@@ -108,6 +110,7 @@ impl Host {
             paths,
             clock,
             boot_id: "boot-1".to_owned(),
+            starts_stopped_at_boot: true,
             _root: root,
             daemon: None,
         };
@@ -139,7 +142,7 @@ impl Host {
             objects: Arc::clone(&self.objects),
             fingerprint_key: FingerprintKey::new([7; 32]),
             boot_id: self.boot_id.clone(),
-            starts_stopped_at_boot: true,
+            starts_stopped_at_boot: self.starts_stopped_at_boot,
             pids_limit: None,
             devices: Arc::default(),
             cdi_directories: tokio::sync::watch::channel(Vec::new()).1,
