@@ -118,6 +118,9 @@ async fn all(client: &Client) -> anyhow::Result<Vec<String>> {
     Ok(sources.items.into_iter().map(|source| source.metadata.name).collect())
 }
 
+/// Revision of a source that has never found a bundle.
+const NO_BUNDLE: &str = "none";
+
 /// One line about one source.
 fn told(name: &str, answer: &SyncAnswer) -> String {
     let SyncAnswer { waited, revision, pods, error, refused } = answer;
@@ -125,6 +128,7 @@ fn told(name: &str, answer: &SyncAnswer) -> String {
         (false, _, _) => format!("source {name}: sync requested"),
         (true, Some(error), _) => format!("source {name}: {error}"),
         (true, None, None) => format!("source {name}: no revision is in force"),
+        (true, None, Some(revision)) if revision == NO_BUNDLE => format!("source {name}: there is no bundle yet"),
         (true, None, Some(revision)) => {
             let refused = match refused {
                 0 => String::new(),
@@ -146,6 +150,8 @@ mod tests {
     fn every_outcome_is_told_in_a_line() {
         let answer = SyncAnswer { waited: true, revision: Some("sha256:1".into()), pods: 2, error: None, refused: 0 };
         assert_eq!(told("a", &answer), "source a: sha256:1 is in force, 2 pods");
+        let none = SyncAnswer { revision: Some(NO_BUNDLE.into()), pods: 0, ..answer.clone() };
+        assert_eq!(told("a", &none), "source a: there is no bundle yet");
         assert!(told("a", &SyncAnswer { refused: 1, ..answer.clone() }).contains("1 object is rejected"));
         assert_eq!(told("a", &SyncAnswer { error: Some("gone".into()), ..answer.clone() }), "source a: gone");
         assert_eq!(told("a", &SyncAnswer { waited: false, ..answer }), "source a: sync requested");

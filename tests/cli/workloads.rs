@@ -164,6 +164,8 @@ fn rollout_is_followed_until_it_is_complete() {
     assert_eq!(lines.next().unwrap(), "deployment \"web\" successfully rolled out");
     assert!(child.wait().unwrap().success());
     let history = host.run(&["rollout", "history", "deploy/web"]);
+    assert_eq!(host.run(&["rollout", "history", "deploy/web", "-o", "name"]), "replicaset.apps/web-7d9c\n");
+    assert_eq!(host.run(&["rollout", "history", "deploy/web", "-o", "jsonpath={.items[0].kind}"]).trim(), "ReplicaSet");
     let expected = "REVISION   REPLICASET   REPLICAS   IMAGES       CHANGE-CAUSE\n\
                     1          web-7d9c     2          nginx:1.27   <none>\n";
     assert_eq!(history, expected);

@@ -72,6 +72,7 @@ pub(super) fn run(args: &StatusArgs, context: &Context) -> anyhow::Result<ExitCo
             let rows: Vec<_> = standings.iter().map(|standing| row(standing, now)).collect();
             Table::new(vec!["SOURCE", "BUNDLE", "REVISION", "ACCEPTED", "SIGNED BY", "STATUS"], context.color())
                 .write(&mut out, &rows)?;
+            out.write_all(beside(&standings).as_bytes())?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -99,13 +100,16 @@ fn row(standing: &Standing, now: Timestamp) -> Vec<Cell> {
         source.as_str().into(),
         text(bundle),
         text(&revision.as_deref().map(short_revision).map(|revision| revision.to_string())),
-        Cell::from(age_since(*accepted_at, now)),
+        Cell::from(accepted_at.map_or_else(|| "<none>".to_owned(), |at| age_since(Some(at), now))),
         text(signer),
-        match problem {
-            Some(problem) => Cell::styled(problem.as_str(), Style::Bad),
-            None => Cell::styled("ok", Style::Good),
-        },
+        if problem.is_some() { Cell::styled("failed", Style::Bad) } else { Cell::styled("ok", Style::Good) },
     ]
+}
+
+/// The problems, which are too long for a cell.
+fn beside(standings: &[Standing]) -> String {
+    let problems = standings.iter().filter_map(|standing| Some((&standing.source, standing.problem.as_ref()?)));
+    problems.map(|(source, problem)| format!("\n{}: {}\n", printable(source), printable(problem))).collect()
 }
 
 #[cfg(test)]
@@ -141,6 +145,7 @@ mod tests {
         );
         assert_eq!((shown.signer.as_deref(), shown.problem.as_deref()), (Some("anna"), Some("the medium is gone")));
         assert_eq!(shown.accepted_at, Some("2026-01-01T00:00:00Z".parse().unwrap()));
+        assert_eq!(beside(&[shown]), "\nfleet: the medium is gone\n");
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod progress;
 use super::Context;
 use super::client::Client;
 use super::object_type::{ObjectType, parse_object};
+use super::output::OutputFormat;
 use super::pods::{PodNamespaceArgs, ServedList};
 use super::table::{Cell, Table};
 use super::watch::{WatchEvent, watch};
@@ -13,7 +14,7 @@ use anyhow::{anyhow, bail};
 use clap::{ArgAction, Args, Subcommand};
 use podstead_workload::object::WorkloadKind;
 use progress::{Progress, progress};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -60,6 +61,9 @@ struct HistoryArgs {
     object: (ObjectType, String),
     #[command(flatten)]
     namespace: PodNamespaceArgs,
+    /// Output format; json and the like have the ReplicaSets
+    #[arg(short, long, default_value = "table")]
+    output: OutputFormat,
 }
 
 pub(super) fn run(args: &RolloutArgs, context: &Context) -> anyhow::Result<ExitCode> {
@@ -140,9 +144,15 @@ async fn history(args: &HistoryArgs, client: &Client, color: bool) -> anyhow::Re
     let sets = list(client, WorkloadKind::ReplicaSet, Some(metadata(&deployment, "namespace"))).await?;
     let mut revisions: Vec<&Value> = sets.iter().filter(|set| is_controlled_by(set, metadata(&deployment, "uid"))).collect();
     revisions.sort_by_key(|set| number(set));
-    let rows: Vec<Vec<Cell>> = revisions.into_iter().map(row).collect();
     let mut out = io::stdout().lock();
-    Table::new(vec!["REVISION", "REPLICASET", "REPLICAS", "IMAGES", "CHANGE-CAUSE"], color).write(&mut out, &rows)?;
+    match &args.output {
+        OutputFormat::Structured(form) => form.write(&mut out, &json!({ "items": revisions }), "items")?,
+        OutputFormat::Name => revisions.iter().try_for_each(|set| writeln!(out, "replicaset.apps/{}", metadata(set, "name")))?,
+        OutputFormat::Table | OutputFormat::Wide => {
+            let rows: Vec<Vec<Cell>> = revisions.into_iter().map(row).collect();
+            Table::new(vec!["REVISION", "REPLICASET", "REPLICAS", "IMAGES", "CHANGE-CAUSE"], color).write(&mut out, &rows)?;
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,11 +9,15 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Event, Pod};
 use podstead_api::published::ORIGIN_ANNOTATION;
 use podstead_api::show::{OWN_CONDITIONS, PodRow, age_since};
+use podstead_status::reason;
 
 /// Status of a pod that is being removed.
 const TERMINATING: &str = "Terminating";
 /// Time by which the end of a container may be recorded before the event that says why: both are in whole seconds.
 const SLACK: SignedDuration = SignedDuration::from_secs(2);
+
+/// The kernel's words for a full disk.
+const NO_SPACE: &str = "No space left on device";
 
 /// Explanation of an unhealthy pod.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -35,11 +39,15 @@ pub(crate) fn explain(pod: &Pod, row: &PodRow, evidence: &Evidence, now: Timesta
     let container_name = container.map(|container| container.name.as_str());
     // The manifest is the place for the fix.
     let origin = annotation(pod, ORIGIN_ANNOTATION);
+    let causes = causes(pod, row, container, ended, evidence, now);
+    let kill = container.and_then(|container| killed_by_probe(pod, container, evidence));
+    let is_full = causes.iter().any(|cause| cause.contains(NO_SPACE));
     Trouble {
         container: container_name.map(str::to_owned),
         since: since(pod, row),
-        causes: causes(pod, row, container, ended, evidence, now),
-        remedy: match container.and_then(|container| killed_by_probe(pod, container, evidence)) {
+        causes,
+        remedy: match kill {
+            None if is_full => Some("free space on the disk (podstead doctor disk)".to_owned()),
             Some(kill) => Some(format!(
                 "podstead logs -p {} -c {}; if the program is only slow, change {}Probe in {}",
                 name_on_command_line(pod),
@@ -76,8 +84,13 @@ fn since(pod: &Pod, row: &PodRow) -> Option<Timestamp> {
         return until.0.checked_sub(SignedDuration::from_secs(grace)).ok();
     }
     let status = pod.status.as_ref()?;
-    let not_ready = status.conditions.iter().flatten().find(|condition| condition.type_ == "Ready" && condition.status != "True");
-    not_ready.and_then(|condition| condition.last_transition_time.as_ref()).or(status.start_time.as_ref()).map(|time| time.0)
+    // A pod that is stopped while it crashes was not ready before.
+    let condition = if row.status == reason::STOPPED { "PodReadyToStartContainers" } else { "Ready" };
+    match status.conditions.iter().flatten().find(|found| found.type_ == condition) {
+        // It is ready as it was before the edit that does not work.
+        Some(found) if found.status == "True" => None,
+        found => found.and_then(|found| found.last_transition_time.as_ref()).or(status.start_time.as_ref()).map(|time| time.0),
+    }
 }
 
 /// End of the last run, for a container that is not running.
@@ -263,6 +276,40 @@ mod tests {
             ["container app: Error, exit code 3 after 2s, 8s ago; back-off 20s", "last log line: no such file: /data/db"]
         );
         assert_eq!(trouble.remedy.as_deref(), Some("podstead logs -p web-edge -c app"));
+    }
+
+    #[test]
+    fn stopped_pod_is_stopped_since_its_stop() {
+        let mut pod = pod(crashing(json!({"exitCode": 1, "reason": "Error"})));
+        let condition = |name: &str, at: &str| json!({"type": name, "status": "False", "lastTransitionTime": at});
+        let status = pod.status.as_mut().unwrap();
+        status.container_statuses.as_mut().unwrap()[0].state =
+            serde_json::from_value(json!({"waiting": {"reason": "Stopped", "message": "stopped by an operator"}})).unwrap();
+        let conditions =
+            [condition("Ready", "2026-01-01T00:00:10Z"), condition("PodReadyToStartContainers", "2026-01-01T00:00:57Z")];
+        status.conditions = Some(conditions.map(|condition| serde_json::from_value(condition).unwrap()).into());
+        assert_eq!(explained(&pod, &Evidence::default()).since, Some("2026-01-01T00:00:57Z".parse().unwrap()));
+    }
+
+    #[test]
+    fn full_disk_wants_space() {
+        let reason = "mount overlay of 1 layers on /run/x: No space left on device (os error 28)";
+        let pod = pod(json!({
+            "name": "app", "ready": false, "restartCount": 0, "image": "", "imageID": "",
+            "state": {"waiting": {"reason": "CreateContainerError", "message": reason}},
+        }));
+        let trouble = explained(&pod, &Evidence::default());
+        assert_eq!(trouble.remedy.as_deref(), Some("free space on the disk (podstead doctor disk)"), "{trouble:?}");
+    }
+
+    #[test]
+    fn pod_that_is_ready_as_before_an_edit_has_no_time() {
+        let mut pod = pod(crashing(json!({"exitCode": 0})));
+        let status = pod.status.as_mut().unwrap();
+        let ready = json!([{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:10Z"}]);
+        (status.start_time, status.conditions) =
+            (Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap()), serde_json::from_value(ready).unwrap());
+        assert_eq!(explained(&pod, &Evidence::default()).since, None);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub enum GitError {
         reason: String,
     },
     /// The server denied access.
-    #[error("{location} denied access: {reason}; check the source's auth, client certificate or ssh.keyFile")]
+    #[error("{location} denied access: {reason}; check {}", credentials(.location))]
     Authentication {
         /// The URL.
         location: String,
@@ -53,7 +53,9 @@ pub enum GitError {
         reason: String,
     },
     /// The server's host key is unknown or differs.
-    #[error("host key of {location} differs from the one in ssh.knownHostsFile, or is not in it: {reason}")]
+    #[error(
+        "host key of {location} differs from the one in ssh.knownHostsFile, or is not in it: {reason}; ssh-keyscan prints the keys of a server"
+    )]
     HostKey {
         /// The URL.
         location: String,
@@ -233,7 +235,18 @@ impl GitError {
 /// Longest foreign message that is shown, in characters.
 const SHOWN: usize = 400;
 
+/// Fields of the configuration for the protocol of a URL.
+fn credentials(location: &str) -> &'static str {
+    if location.starts_with("http") {
+        "auth, headers or clientCertFile of the source"
+    } else {
+        "ssh.keyFile of the source, and that the server has its public key"
+    }
+}
+
+/// Without the full stop: more words follow.
 fn end_of(words: String) -> String {
+    let words = words.trim_end_matches('.').to_owned();
     match words.char_indices().rev().nth(SHOWN) {
         Some((start, _)) => format!("... {}", &words[start..]),
         None => words,
@@ -243,6 +256,21 @@ fn end_of(words: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn remedy_is_that_of_the_protocol() {
+        let told = |location: &str, words: &str| GitError::of_words(location.into(), words.into()).to_string();
+        let ssh = told("git@git.lan:fleet.git", "git@git.lan: Permission denied (publickey).");
+        assert_eq!(
+            ssh,
+            "git@git.lan:fleet.git denied access: git@git.lan: Permission denied (publickey); check ssh.keyFile of the source, and that the \
+             server has its public key"
+        );
+        let https = told("https://git.lan/fleet.git", "HTTP status 401 Unauthorized: authentication failed");
+        assert!(https.ends_with("; check auth, headers or clientCertFile of the source"), "{https}");
+        let key = told("ssh://git.lan/a", "Host key verification failed.");
+        assert!(key.ends_with("Host key verification failed; ssh-keyscan prints the keys of a server"), "{key}");
+    }
 
     #[test]
     fn words_of_ssh_and_servers_become_what_people_can_act_on() {
