@@ -314,8 +314,7 @@ fn what_cannot_be_mounted_is_told_with_its_name_and_reason() {
     in_private_mounts("tests::what_cannot_be_mounted_is_told_with_its_name_and_reason", || {
         let store = Store::new();
         let volumes = "volumes: [{name: v, emptyDir: {}}, {name: h, hostPath: {path: /nowhere/at/all, type: Directory}}, \
-                       {name: s, configMap: {name: x}}, {name: n, iscsi: {targetPortal: a, iqn: b, lun: 0}}, \
-                       {name: f, nfs: {server: a, path: /x}}]";
+                       {name: s, configMap: {name: x}}, {name: n, iscsi: {targetPortal: a, iqn: b, lun: 0}}]";
         let told = |mount: &str| {
             let pod = store.pod(&format!("{{containers: {}, {volumes}}}", container(mount)));
             store.mounts(&pod, 0).unwrap_err().to_string()
@@ -348,7 +347,6 @@ fn what_cannot_be_mounted_is_told_with_its_name_and_reason() {
         unready("{name: v, mountPath: /v}").unwrap();
         assert_eq!(told("{name: s, mountPath: /s}"), "volume \"s\": its files are not written yet");
         assert_eq!(told("{name: n, mountPath: /n}"), "volume \"n\": volumes of this type are not supported");
-        assert_eq!(told("{name: f, mountPath: /f}"), "volume \"f\": a:/x is not mounted yet");
         assert_eq!(told("{name: x, mountPath: /x}"), "volume mount \"x\" of container c: the pod has no such volume");
         let private = told("{name: v, mountPath: /v, mountPropagation: Bidirectional}");
         assert!(private.contains("but it is not a shared mount"), "{private}");
