@@ -89,7 +89,7 @@ async fn known<'a>(
     let mut known: BTreeMap<ClaimName, Known<'_>> = BTreeMap::new();
     for (ObjectName { kind, namespace, name }, held) in objects.iter() {
         if *kind == ObjectKind::PersistentVolumeClaim {
-            let claim = ClaimName { namespace: namespace.clone(), name: name.clone() };
+            let claim = ClaimName { namespace: namespace.to_string(), name: name.to_string() };
             known.entry(claim).or_default().held = Some(held);
         }
     }
@@ -240,7 +240,10 @@ impl Shown {
         let metadata = &mut value["metadata"];
         let ClaimName { namespace, name } = claim.clone();
         let source = known.held.map_or_else(|| SourceId::new(""), |held| held.source.clone());
-        metadata["uid"] = json!(stable_uid(&source, &ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace, name }));
+        metadata["uid"] = json!(stable_uid(
+            &source,
+            &ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace: namespace.into(), name: name.into() }
+        ));
         metadata["namespace"] = json!(claim.namespace);
         if let Some(created_at) = known.created_at() {
             metadata["creationTimestamp"] = json!(created_at);

@@ -36,7 +36,8 @@ pub(super) fn shown(node: &NodeName, started_at: Timestamp, now: Timestamp) -> V
     let every = i64::try_from(RENEWED_EVERY.as_secs()).unwrap_or(i64::MAX);
     let renewals = now.duration_since(started_at).as_secs().max(0) / every;
     let renewed_at = started_at.checked_add(SignedDuration::from_secs(renewals * every)).unwrap_or(now);
-    let identity = ObjectName { kind: ObjectKind::ConfigMap, namespace: format!("/{PLURAL}"), name: node.to_string() };
+    let identity =
+        ObjectName { kind: ObjectKind::ConfigMap, namespace: format!("/{PLURAL}").into(), name: node.to_string().into() };
     json!({
         "apiVersion": API_VERSION,
         "kind": "Lease",

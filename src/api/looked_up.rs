@@ -43,7 +43,7 @@ impl LookedUp {
     pub(super) fn find(&self, path: &PodPath) -> Result<Arc<PublishedObject>, ApiFailure> {
         let PodPath { namespace, name } = path.clone();
         let plural = self.kind.qualified();
-        let key = PodKey { namespace, name };
+        let key = PodKey { namespace: namespace.into(), name: name.into() };
         let found = self.journal().get(&key).or_else(|| {
             // One that nothing is in yet: it need not be made before it is used.
             let is_free = self.kind == LookedUpKind::Namespace && namespaces::is_valid(&key.name);
@@ -80,7 +80,7 @@ impl LookedUp {
             LookedUpKind::ControllerRevision => controller_revisions::shown(&self.backend.published),
             LookedUpKind::PersistentVolume | LookedUpKind::Ingress | LookedUpKind::StorageClass => Vec::new(),
             LookedUpKind::Node => {
-                let key = PodKey { namespace: String::new(), name: self.backend.node.to_string() };
+                let key = PodKey { namespace: "".into(), name: self.backend.node.to_string().into() };
                 let before = self.journal().get(&key).map(|node| node.object()).unwrap_or_default();
                 vec![nodes::shown(&self.backend, &before)]
             }

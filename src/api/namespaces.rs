@@ -35,7 +35,7 @@ pub(super) fn shown(backend: &Backend, objects: &Objects) -> Vec<Value> {
     let mut found: BTreeMap<String, Value> = bare.collect();
     for (name, held) in objects.iter() {
         if let Some(object) = namespace_object(&held.object) {
-            found.insert(name.name.clone(), namespace(backend, &name.name, Some((&held.source, &object))));
+            found.insert(name.name.to_string(), namespace(backend, &name.name, Some((&held.source, &object))));
         }
     }
     found.into_values().collect()
@@ -44,9 +44,9 @@ pub(super) fn shown(backend: &Backend, objects: &Objects) -> Vec<Value> {
 /// Namespaces that something is in.
 pub(super) fn in_use(backend: &Backend, objects: &Objects) -> BTreeSet<String> {
     let pods = backend.published.pods().list().1.into_iter().map(|pod| pod.desired.full_name.namespace.clone());
-    let of_kind = |kind| backend.published.workloads(kind).list().1.into_iter().map(|workload| workload.key.namespace.clone());
+    let of_kind = |kind| backend.published.workloads(kind).list().1.into_iter().map(|workload| workload.key.namespace.to_string());
     let beside = objects.iter().filter(|(name, _)| name.kind != ObjectKind::Network(NetworkKind::Namespace));
-    pods.chain(WorkloadKind::ALL.into_iter().flat_map(of_kind)).chain(beside.map(|(name, _)| name.namespace.clone())).collect()
+    pods.chain(WorkloadKind::ALL.into_iter().flat_map(of_kind)).chain(beside.map(|(name, _)| name.namespace.to_string())).collect()
 }
 
 fn namespace_object(object: &Object) -> Option<Box<Namespace>> {
@@ -66,7 +66,7 @@ pub(super) fn namespace(backend: &Backend, name: &str, object: Option<(&SourceId
     let mut labels = labels.unwrap_or_default();
     labels.insert(NAME_LABEL.to_owned(), name.to_owned());
     // Of no kind of the view: only source and name count.
-    let identity = ObjectName { kind: ObjectKind::ConfigMap, namespace: "/namespaces".to_owned(), name: name.to_owned() };
+    let identity = ObjectName { kind: ObjectKind::ConfigMap, namespace: "/namespaces".into(), name: name.into() };
     let no_source = SourceId::new("");
     let uid = stable_uid(object.map_or(&no_source, |(source, _)| source), &identity);
     // In seconds, as all times of Kubernetes' objects.

@@ -33,7 +33,7 @@ pub(super) fn shown(backend: &Backend, before: &Value) -> Value {
     if before.is_null() {
         since_start(&mut node, &started_at);
     }
-    let identity = ObjectName { kind: ObjectKind::ConfigMap, namespace: "/nodes".to_owned(), name: backend.node.to_string() };
+    let identity = ObjectName { kind: ObjectKind::ConfigMap, namespace: "/nodes".into(), name: backend.node.to_string().into() };
     node["metadata"]["uid"] = json!(super::objects::stable_uid(&SourceId::new(""), &identity));
     node["metadata"]["creationTimestamp"] = json!(started_at);
     let heartbeat =

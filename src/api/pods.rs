@@ -57,7 +57,7 @@ pub(super) struct Pods(pub(super) Arc<Published>);
 impl Pods {
     /// One pod. The error names the pod that the manifest of this name became, if there is one.
     pub(super) fn find(&self, path: &PodPath) -> Result<Arc<PublishedPod>, ApiFailure> {
-        let key = PodKey { namespace: path.namespace.clone(), name: path.name.clone() };
+        let key = PodKey { namespace: (&path.namespace).into(), name: (&path.name).into() };
         self.0.pods().get(&key).ok_or_else(|| {
             let failure = ApiFailure::not_found("pods", &path.name);
             match self.made_from(path) {
@@ -209,7 +209,7 @@ pub(super) fn has_host_access(backend: &Backend, attributes: &Attributes<'_>) ->
     if attributes.resource != "pods" {
         return false;
     }
-    let key = PodKey { namespace: namespace.to_owned(), name: name.to_owned() };
+    let key = PodKey { namespace: namespace.into(), name: name.into() };
     let pod = backend.published.pods().get(&key);
     pod.is_some_and(|pod| podstead_store::needs_host_access(&pod.desired.pod, namespace))
 }

@@ -147,8 +147,8 @@ impl PublishedObject {
     /// Value of a field that holds a text, for selectors; empty where it is missing.
     pub(super) fn field(&self, path: &str) -> String {
         match path {
-            "metadata.name" => self.key.name.clone(),
-            "metadata.namespace" => self.key.namespace.clone(),
+            "metadata.name" => self.key.name.to_string(),
+            "metadata.namespace" => self.key.namespace.to_string(),
             path => self
                 .object()
                 .pointer(&format!("/{}", path.replace('.', "/")))
@@ -207,7 +207,7 @@ impl<'a> Replacement<'a> {
 
 /// Puts an object into a journal; one that is the same keeps its version. Returns its key.
 pub(super) fn put(journal: &Journal<PodKey, PublishedObject>, content: &Value) -> PodKey {
-    let text = |field: &str| content["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let text = |field: &str| content["metadata"][field].as_str().unwrap_or_default().into();
     let key = PodKey { namespace: text("namespace"), name: text("name") };
     journal.update(key.clone(), |before, version| {
         let same = before.is_some_and(|before| before.json == encode(content, before.version));

@@ -158,14 +158,14 @@ impl ServiceView {
 
     /// Shows a Service no longer.
     pub fn hide(&self, namespace: &str, name: &str) {
-        let key = PodKey { namespace: namespace.to_owned(), name: name.to_owned() };
+        let key = PodKey { namespace: namespace.into(), name: name.into() };
         published_objects::remove(&self.services, &key);
         self.remove_slices(&key, 0);
     }
 
     /// Removes the slices of a Service from this number on. Their numbers, at the end of their names, have no gaps.
     fn remove_slices(&self, service: &PodKey, from: usize) {
-        let slice = |number: usize| PodKey { name: format!("{}-{number}", service.name), ..service.clone() };
+        let slice = |number: usize| PodKey { name: format!("{}-{number}", service.name).into(), ..service.clone() };
         for key in (from..).map(slice) {
             if !published_objects::remove(&self.slices, &key) {
                 return;
@@ -216,7 +216,7 @@ impl Served {
 
     /// One object.
     pub(super) fn find(&self, path: &PodPath) -> Result<Arc<PublishedObject>, ApiFailure> {
-        let key = PodKey { namespace: path.namespace.clone(), name: path.name.clone() };
+        let key = PodKey { namespace: (&path.namespace).into(), name: (&path.name).into() };
         let plural = match self.kind {
             ServedKind::Service => "services",
             ServedKind::EndpointSlice => "endpointslices.discovery.k8s.io",
@@ -372,7 +372,7 @@ mod tests {
             slices: slices.iter().map(|name| slice(name).unwrap()).collect(),
             ..shown("10.202.0.7").remove(0)
         };
-        let names = || -> Vec<String> { view.slices.list().1.iter().map(|slice| slice.key.name.clone()).collect() };
+        let names = || -> Vec<String> { view.slices.list().1.iter().map(|slice| slice.key.name.to_string()).collect() };
         view.replace([with(&["web-0", "web-1", "web-2", "other-0"])]);
         view.show(with(&["web-0"]));
         assert_eq!((names(), view.services.len()), (vec!["other-0".to_owned(), "web-0".to_owned()], 1));

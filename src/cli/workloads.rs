@@ -187,7 +187,7 @@ pub(super) async fn owners_of(client: &Client, pod: &Pod) -> Result<Vec<ObjectKe
             None => break,
         };
         next = objects.iter().find(|object| metadata(object, "name") == name).and_then(controller_in);
-        owners.push(ObjectKey { kind, namespace: namespace_of(pod).to_owned(), name });
+        owners.push(ObjectKey { kind: kind.into(), namespace: namespace_of(pod).into(), name: name.into() });
     }
     Ok(owners)
 }

@@ -59,7 +59,7 @@ fn among(objects: &Objects) -> PolicyObjects {
             }
             NetworkObject::Namespace(namespace) => {
                 let labels = namespace.metadata.labels.unwrap_or_default();
-                found.namespaces.insert(name.name.clone(), labels);
+                found.namespaces.insert(name.name.to_string(), labels);
             }
             NetworkObject::Service(_) | NetworkObject::EndpointSlice(_) => {}
         }

@@ -81,7 +81,7 @@ impl TemplateImages for StoreImages {
     }
 
     async fn ensure(&self, image: &str, policy: PullPolicy, of: &Warm) -> Result<(), String> {
-        let (source, namespace) = (&of.source, of.key.namespace.clone());
+        let (source, namespace) = (&of.source, of.key.namespace.to_string());
         let references = of.pull_secrets.iter().map(|name| LocalObjectReference { name: name.clone() }).collect();
         let pod = Pod {
             metadata: ObjectMeta { namespace: Some(namespace), ..ObjectMeta::default() },

@@ -1,5 +1,6 @@
 //! Names of Services, for the zone (S23). **Pure**.
 
+use podstead_pod::ShortText;
 use podstead_pod::host_ports::Protocol;
 use podstead_service::allocate::Grants;
 use podstead_service::definition::{Definition, Role};
@@ -36,7 +37,7 @@ pub struct NamesOfServices {
     /// Those that own an address.
     by_address: SharedMap<IpAddr, Arc<ServiceNames>>,
     /// Number of Services of each namespace.
-    namespaces: SharedMap<String, usize>,
+    namespaces: SharedMap<ShortText, usize>,
 }
 
 /// Names as their own key.
@@ -132,7 +133,7 @@ impl NamesOfServices {
     }
 
     pub(super) fn named(&self, namespace: &str, name: &str) -> Option<&ServiceNames> {
-        self.get(&ObjectName { namespace: namespace.to_owned(), name: name.to_owned() })
+        self.get(&ObjectName { namespace: namespace.into(), name: name.into() })
     }
 
     pub(super) fn owner(&self, address: IpAddr) -> Option<&ServiceNames> {
@@ -147,7 +148,7 @@ impl NamesOfServices {
 impl FromIterator<ServiceNames> for NamesOfServices {
     fn from_iter<T: IntoIterator<Item = ServiceNames>>(names: T) -> Self {
         let all: Vec<Arc<ServiceNames>> = names.into_iter().map(Arc::new).collect();
-        let mut namespaces: BTreeMap<String, usize> = BTreeMap::new();
+        let mut namespaces: BTreeMap<ShortText, usize> = BTreeMap::new();
         for names in &all {
             *namespaces.entry(names.name.namespace.clone()).or_default() += 1;
         }

@@ -84,7 +84,7 @@ pub(crate) fn read(paths: &Paths, damaged: Damaged) -> io::Result<Memories> {
         let path = file(&paths.workloads(), &key);
         match read_one(&path) {
             Ok((name, mut memory)) => {
-                let key = ObjectKey { name, ..key };
+                let key = ObjectKey { name: name.into(), ..key };
                 if let KindMemory::Job { job, .. } = &mut memory.kind {
                     job.boot = read_boot(&file(&paths.workloads_run(), &key));
                 }
@@ -189,7 +189,7 @@ fn keys(directory: &Path) -> io::Result<Vec<ObjectKey>> {
                 continue;
             }
             for name in names(&directory.join(&namespace).join(&kind))? {
-                keys.push(ObjectKey { kind: kind.clone(), namespace: namespace.clone(), name });
+                keys.push(ObjectKey { kind: (&kind).into(), namespace: (&namespace).into(), name: name.into() });
             }
         }
     }

@@ -32,7 +32,7 @@ pub fn owner(pod: &Pod, namespace: &str) -> Option<ObjectKey> {
     WorkloadKind::named(kind)?;
     // An author can write the annotation into a manifest; only pods of workloads have an owner.
     pod.metadata.owner_references.as_ref().filter(|owners| !owners.is_empty())?;
-    Some(ObjectKey { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+    Some(ObjectKey { kind: kind.into(), namespace: namespace.into(), name: name.into() })
 }
 
 /// The clocks of observations and decisions.

@@ -112,7 +112,7 @@ impl Preview {
                 wanted.insert((namespace, name.clone()), owner);
             }
         }
-        let name_of = |(owner, pod): &(ObjectKey, ObservedPod)| (owner.namespace.clone(), pod.name.clone());
+        let name_of = |(owner, pod): &(ObjectKey, ObservedPod)| (owner.namespace.to_string(), pod.name.clone());
         let gone: Vec<PodUid> =
             self.pods.iter().filter(|(_, pod)| !wanted.contains_key(&name_of(pod))).map(|(uid, _)| uid.clone()).collect();
         for uid in gone {

@@ -198,8 +198,8 @@ impl ExpandTask {
     }
 
     fn run_now(&mut self, namespace: String, name: String) -> Result<String, RunNowError> {
-        let key = ObjectKey { kind: WorkloadKind::CronJob.as_str().to_owned(), namespace, name };
-        let not_found = || RunNowError::NotFound(key.name.clone());
+        let key = ObjectKey { kind: WorkloadKind::CronJob.as_str().into(), namespace: namespace.into(), name: name.into() };
+        let not_found = || RunNowError::NotFound(key.name.to_string());
         let (workload, memory) = self.expander.cron_job(&key).ok_or_else(not_found)?;
         let Workload::CronJob(object) = workload else { return Err(not_found()) };
         let Some(Memory { kind: KindMemory::CronJob { identity, cron }, .. }) = memory else { return Err(not_found()) };
@@ -267,8 +267,8 @@ impl ExpandTask {
             uid: uid.clone(),
             api_version: of.api_version().into(),
             kind: of.as_str().into(),
-            namespace: key.namespace.clone(),
-            name: key.name.clone(),
+            namespace: key.namespace.to_string(),
+            name: key.name.to_string(),
         };
         self.links.events.record(&subject, kind, reason, message);
     }

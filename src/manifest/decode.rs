@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
             self.tell(if prefix.is_empty() { fault } else { prefixed(fault, prefix) }, None);
             return;
         }
-        let first = Origin { file: self.file.to_owned(), position: self.lines.position(kind_at) };
+        let first = Origin { file: self.file.into(), position: self.lines.position(kind_at) };
         let Some(ignored) = Ignored::of(foreign, first) else { return };
         if self.decoded.ignored.iter_mut().any(|known| known.absorbs(&ignored)) {
             return;
@@ -262,7 +262,7 @@ impl<'a> Reader<'a> {
             }
         }
         if faults.is_empty() {
-            let origin = Origin { file: self.file.to_owned(), position };
+            let origin = Origin { file: self.file.into(), position };
             let patches = key.as_ref().map_or_else(Vec::new, |key| Self::patches_of(self.patches, key, &node));
             let typed = match (&key, patches.is_empty()) {
                 (Some(key), false) => return self.patched(node, kind, prefix, at, key, origin, &patches),
@@ -356,7 +356,7 @@ impl<'a> Reader<'a> {
         }
         reading.faults.extend(faults);
         let faults = reading.faults.clone();
-        match reading.into_patch(Origin { file: self.file.to_owned(), position }, places) {
+        match reading.into_patch(Origin { file: self.file.into(), position }, places) {
             Some(patch) => self.decoded.patches.push(Arc::new(patch)),
             None => {
                 // What it was for can be told: the other objects of the host are safe from it.

@@ -289,7 +289,7 @@ impl Ignored {
         Problem {
             severity: Severity::Warning,
             code: IGNORED_KIND.to_owned(),
-            file: first.file,
+            file: first.file.into(),
             position: Some(first.position),
             field: "kind".to_owned(),
             message: format!("ignored: {objects} of kind {}: {why}", kind.escape_debug()),

@@ -210,7 +210,7 @@ pub(super) fn key_of(node: &Node, kind: Kind, default_namespace: &str) -> Option
         Some(entry) => entry.value.as_str()?,
     };
     let namespace = if namespace.is_empty() { default_namespace } else { namespace };
-    Some(ObjectKey { kind: kind.name.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+    Some(ObjectKey { kind: kind.name.into(), namespace: namespace.into(), name: name.into() })
 }
 
 /// The only entry of that name: `None` when there are two, `Some(None)` when there is none.

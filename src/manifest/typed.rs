@@ -1,8 +1,8 @@
 //! Typed objects of manifests, and what identifies them. **Pure**.
 
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
-use podstead_pod::DEFAULT_NAMESPACE;
 use podstead_pod::objects::NetworkObject;
+use podstead_pod::{DEFAULT_NAMESPACE, ShortText};
 use podstead_workload::object::Workload;
 
 /// An object of a manifest.
@@ -59,9 +59,9 @@ impl std::fmt::Debug for Object {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct ObjectKey {
     /// Such as `Pod`.
-    pub kind: String,
+    pub kind: ShortText,
     /// The namespace, `default` where the manifest has none.
-    pub namespace: String,
+    pub namespace: ShortText,
     /// The name as written (without the node suffix).
-    pub name: String,
+    pub name: ShortText,
 }

@@ -175,7 +175,7 @@ pub fn claimed_volumes(pod: &Pod, objects: SourceView<'_>) -> Vec<Result<Claimed
     let named = volumes.filter_map(|volume| Some((volume, claim_of(pod, volume)?)));
     let claimed = |(volume, claim): (&Volume, ClaimName)| {
         let ClaimName { namespace, name } = claim.clone();
-        let name = ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace, name };
+        let name = ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace: namespace.into(), name: name.into() };
         let missing = |error: ObjectError| ProjectionError { volume: volume.name.clone(), why: Box::new(error.into()) };
         let held = objects.find(&name).map_err(missing)?;
         let terms = match &held.object {

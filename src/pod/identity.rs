@@ -1,7 +1,7 @@
 //! Names and IDs as types.
 
-use super::Pod;
 pub use super::annotations::KEEPS_NAME as ANNOTATION_KEEPS_NAME;
+use super::{Pod, ShortText};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,23 +11,23 @@ macro_rules! name_type {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(String);
+        pub struct $name(ShortText);
 
         impl $name {
             /// Wraps a value that is known to be well formed.
             pub fn new(value: impl Into<String>) -> Self {
-                Self(value.into())
+                Self(value.into().into())
             }
 
             /// The bare string.
             pub fn as_str(&self) -> &str {
-                &self.0
+                self.0.as_str()
             }
         }
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
+                f.write_str(self.as_str())
             }
         }
 
@@ -63,14 +63,14 @@ name_type! {
 impl PodUid {
     /// A new random UID.
     pub fn random() -> Self {
-        Self(uuid::Uuid::new_v4().to_string())
+        Self::new(uuid::Uuid::new_v4().to_string())
     }
 }
 
 impl ContainerId {
     /// A new random id.
     pub fn random() -> Self {
-        Self(uuid::Uuid::new_v4().simple().to_string())
+        Self::new(uuid::Uuid::new_v4().simple().to_string())
     }
 }
 

@@ -27,7 +27,7 @@ impl std::fmt::Debug for PullSecret {
 /// Names of the Secrets, in the order in which they are written, each once.
 pub fn names(pod: &Pod) -> Vec<ObjectName> {
     let namespace = namespace_of(pod);
-    let of = |name: &str| ObjectName { kind: ObjectKind::Secret, namespace: namespace.to_owned(), name: name.to_owned() };
+    let of = |name: &str| ObjectName { kind: ObjectKind::Secret, namespace: namespace.into(), name: name.into() };
     let mut seen = BTreeSet::new();
     let written = list(&spec(pod).image_pull_secrets).iter().map(|reference| reference.name.as_str());
     written.filter(|name| !name.is_empty() && seen.insert(*name)).map(of).collect()

@@ -38,7 +38,7 @@ pub fn shared_view(sharing: &Sharing, sources: &[(&str, Option<&str>)]) -> Objec
                 _ => (ObjectKind::Secret, Object::Secret(Arc::new(serde_json::from_value(value.clone()).unwrap()))),
             };
             let text = |field: &str| value["metadata"][field].as_str().unwrap_or("default").to_owned();
-            view.add(source, ObjectName { kind, namespace: text("namespace"), name: text("name") }, object);
+            view.add(source, ObjectName { kind, namespace: text("namespace").into(), name: text("name").into() }, object);
         }
     }
     view

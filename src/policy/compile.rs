@@ -4,6 +4,7 @@ use crate::definition::{Direction, Namespaces, Peer, PodPeer, Policy, PortName, 
 use crate::ranges::{Block, Ports};
 use crate::selector::Labels;
 use k8s_openapi::api::core::v1::{Container, Pod};
+use podstead_pod::ShortText;
 use podstead_pod::host_ports::Protocol;
 use podstead_service::name::ObjectName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +47,7 @@ impl PolicedPod {
     /// The resolver, which counts as a pod of cluster DNS (N9).
     pub fn resolver(gateways: &[IpAddr]) -> Self {
         Self {
-            name: ObjectName { namespace: "kube-system".to_owned(), name: "kube-dns".to_owned() },
+            name: ObjectName { namespace: "kube-system".into(), name: "kube-dns".into() },
             source: None,
             labels: Labels::from([("k8s-app".to_owned(), "kube-dns".to_owned())]),
             addresses: gateways.to_vec(),
@@ -135,14 +136,14 @@ pub struct Classes {
 /// All policies, and the labels of namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policies {
-    by_namespace: BTreeMap<String, Vec<Policy>>,
+    by_namespace: BTreeMap<ShortText, Vec<Policy>>,
     namespaces: BTreeMap<String, Labels>,
 }
 
 impl Policies {
     /// Sorts policies. `namespaces` are the labels of those that have an object.
     pub fn new(policies: impl IntoIterator<Item = Policy>, namespaces: BTreeMap<String, Labels>) -> Self {
-        let mut by_namespace: BTreeMap<String, Vec<Policy>> = BTreeMap::new();
+        let mut by_namespace: BTreeMap<ShortText, Vec<Policy>> = BTreeMap::new();
         for policy in policies {
             by_namespace.entry(policy.name.namespace.clone()).or_default().push(policy);
         }

@@ -24,7 +24,7 @@ pub(crate) fn address(last: u8) -> IpAddr {
 /// A pod with one label and two addresses, both with this last number.
 pub(crate) fn pod(namespace: &str, app: &str, last: u8, ports: &[(PortName, u16)]) -> PolicedPod {
     PolicedPod {
-        name: ObjectName { namespace: namespace.to_owned(), name: format!("p{last}") },
+        name: ObjectName { namespace: namespace.into(), name: format!("p{last}").into() },
         source: None,
         labels: Labels::from([("app".to_owned(), app.to_owned())]),
         addresses: vec![address(last), IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(last)])],

@@ -276,7 +276,7 @@ impl Reference<'_> {
             return in_cidr(&block.cidr, other) && !block.except.iter().flatten().any(|except| in_cidr(except, other));
         }
         let Some(pod) = self.pod(other) else { return false };
-        let mut labels = Labels::from([("kubernetes.io/metadata.name".to_owned(), pod.name.namespace.clone())]);
+        let mut labels = Labels::from([("kubernetes.io/metadata.name".to_owned(), pod.name.namespace.to_string())]);
         if pod.name.namespace == "prod" {
             labels.insert("purpose".to_owned(), "production".to_owned());
         }

@@ -138,7 +138,7 @@ impl Definition {
         Self {
             name: ObjectName::of(&service.metadata),
             selector: spec.selector.clone().unwrap_or_default(),
-            ports: spec.ports.iter().flatten().filter_map(port).collect(),
+            ports: ports(spec),
             role: role(service, spec),
             publishes_unready: spec.publish_not_ready_addresses == Some(true),
             affinity: (spec.session_affinity.as_deref() == Some("ClientIP")).then_some(seconds),
@@ -215,6 +215,13 @@ fn source_ranges(service: &Service, spec: &ServiceSpec) -> BTreeSet<Subnet> {
         Some((_, text)) if written.is_empty() => text.split(',').filter_map(|range| range.trim().parse().ok()).collect(),
         _ => written.iter().filter_map(|range| range.trim().parse().ok()).collect(),
     }
+}
+
+fn ports(spec: &ServiceSpec) -> Vec<Port> {
+    let mut ports: Vec<Port> = spec.ports.iter().flatten().filter_map(port).collect();
+    // Most have one port, and they are kept for long.
+    ports.shrink_to_fit();
+    ports
 }
 
 fn port(port: &ServicePort) -> Option<Port> {

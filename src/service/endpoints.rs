@@ -115,7 +115,7 @@ struct Listed {
 impl Slice {
     /// From an EndpointSlice; `None` if it is for no Service.
     pub fn of(slice: &EndpointSlice) -> Option<Self> {
-        let name = slice.metadata.labels.as_ref()?.get(SERVICE_NAME_LABEL)?.clone();
+        let name = slice.metadata.labels.as_ref()?.get(SERVICE_NAME_LABEL)?.into();
         let ObjectName { namespace, .. } = ObjectName::of(&slice.metadata);
         let port = |port: &EndpointPort| {
             let number = u16::try_from(port.port?).ok()?;

@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn only_linked_services_with_address_have_variables() {
         let mut api = definition("kubernetes", "ports: [{port: 443}]");
-        api.name.namespace = DEFAULT_NAMESPACE.to_owned();
+        api.name.namespace = DEFAULT_NAMESPACE.into();
         let services = [definition("b", "ports: [{port: 1}]"), definition("h", "clusterIP: None, ports: [{port: 1}]"), api];
         let grants = grants(&services, "10.202.0.9");
         let hosts = |namespace: &str, has_links: bool| -> Vec<String> {

@@ -1,6 +1,7 @@
 //! Names of objects that have a namespace.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use podstead_pod::ShortText;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -11,16 +12,16 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectName {
     /// Namespace.
-    pub namespace: String,
+    pub namespace: ShortText,
     /// Name.
-    pub name: String,
+    pub name: ShortText,
 }
 
 impl ObjectName {
     /// The name of an object that has these metadata.
     pub fn of(metadata: &ObjectMeta) -> Self {
         let namespace = metadata.namespace.as_deref().filter(|namespace| !namespace.is_empty()).unwrap_or(DEFAULT_NAMESPACE);
-        Self { namespace: namespace.to_owned(), name: metadata.name.clone().unwrap_or_default() }
+        Self { namespace: namespace.into(), name: metadata.name.as_deref().unwrap_or_default().into() }
     }
 }
 

@@ -64,7 +64,7 @@ fn slice(
         endpoints: endpoints.iter().map(|endpoint| shown(endpoint, node)).collect(),
         metadata: ObjectMeta {
             name: Some(format!("{}-{number}", service.name.name)),
-            namespace: Some(service.name.namespace.clone()),
+            namespace: Some(service.name.namespace.to_string()),
             labels: Some(BTreeMap::from([label((SERVICE_NAME_LABEL, &service.name.name)), label(MANAGED_BY)])),
             ..ObjectMeta::default()
         },
@@ -84,8 +84,8 @@ fn shown(endpoint: &Endpoint, node: &str) -> Shown {
         node_name: (!endpoint.is_elsewhere).then(|| node.to_owned()),
         target_ref: endpoint.pod.as_ref().map(|(pod, uid)| ObjectReference {
             kind: Some("Pod".to_owned()),
-            name: Some(pod.name.clone()),
-            namespace: Some(pod.namespace.clone()),
+            name: Some(pod.name.to_string()),
+            namespace: Some(pod.namespace.to_string()),
             uid: Some(uid.clone()),
             ..ObjectReference::default()
         }),

@@ -19,7 +19,7 @@ pub(crate) fn definition(name: &str, spec: &str) -> Definition {
 
 /// A name of the namespace `shop`.
 pub(crate) fn named(name: &str) -> ObjectName {
-    ObjectName { namespace: "shop".to_owned(), name: name.to_owned() }
+    ObjectName { namespace: "shop".into(), name: name.into() }
 }
 
 /// A ready pod of the namespace `shop` with the label `app: web`.

@@ -94,7 +94,7 @@ impl CheckContext {
         let placed = |FieldProblem { severity, code, field, message, hint }| Problem {
             severity,
             code,
-            file: origin.file.clone(),
+            file: origin.file.to_string(),
             position: Some(origin.position),
             field,
             message,
@@ -402,7 +402,7 @@ fn judged(decoded: DecodedObject, context: &CheckContext) -> Judged {
         let problem = Problem {
             severity,
             code,
-            file: patch.map_or(&origin.file, |patch| &patch.file).clone(),
+            file: patch.map_or(&origin.file, |patch| &patch.file).to_string(),
             position: Some(positions.position(&field).unwrap_or(origin.position)),
             field: if patch.is_some() { field } else { positions.field_in_file(&field) },
             message,
@@ -431,7 +431,8 @@ fn blamed(found: Found, culprit: Option<&Origin>, key: &ObjectKey, origin: &Orig
     let Found { problem, is_in_patch } = found;
     let Some(patch) = culprit.filter(|_| problem.severity == Severity::Error) else { return problem };
     let ObjectKey { kind, namespace, name } = key;
-    let (file, position) = if is_in_patch { (problem.file, problem.position) } else { (patch.file.clone(), Some(patch.position)) };
+    let (file, position) =
+        if is_in_patch { (problem.file, problem.position) } else { (patch.file.to_string(), Some(patch.position)) };
     Problem { file, position, message: format!("{}, in {kind} {namespace}/{name} of {origin}", problem.message), ..problem }
 }
 

@@ -17,7 +17,7 @@ pub fn relocate(mut files: KeptFiles, allow: Option<&Allow>) -> KeptFiles {
     for file in files.values_mut() {
         let present: BTreeSet<Arc<ObjectKey>> = file.objects.iter().map(|object| object.key.clone()).collect();
         for accepted in file.objects.iter_mut().filter(|object| object.key.namespace == DEFAULT_NAMESPACE) {
-            let key = ObjectKey { namespace: own.to_owned(), ..ObjectKey::clone(&accepted.key) };
+            let key = ObjectKey { namespace: own.into(), ..ObjectKey::clone(&accepted.key) };
             if !present.contains(&key) {
                 accepted.key = key.into();
                 place_in(&mut accepted.object, own);
@@ -26,7 +26,7 @@ pub fn relocate(mut files: KeptFiles, allow: Option<&Allow>) -> KeptFiles {
         let changes = std::mem::take(&mut file.changes);
         file.changes = changes
             .into_iter()
-            .map(|key| if key.namespace == DEFAULT_NAMESPACE { ObjectKey { namespace: own.to_owned(), ..key } } else { key })
+            .map(|key| if key.namespace == DEFAULT_NAMESPACE { ObjectKey { namespace: own.into(), ..key } } else { key })
             .collect();
     }
     files

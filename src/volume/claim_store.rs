@@ -85,8 +85,11 @@ impl ClaimStore for Volumes {
     }
 
     async fn prune_claim(&self, claim: &ClaimName, objects: &Objects) -> Result<(), PruneClaimError> {
-        let object =
-            ObjectName { kind: ObjectKind::PersistentVolumeClaim, namespace: claim.namespace.clone(), name: claim.name.clone() };
+        let object = ObjectName {
+            kind: ObjectKind::PersistentVolumeClaim,
+            namespace: (&claim.namespace).into(),
+            name: (&claim.name).into(),
+        };
         let restricted = |source: &SourceId| objects.sharing().is_restricted(source);
         let claims = objects.all().filter(|(name, _)| **name == object).map(|(_, held)| &held.source);
         let claimants: Vec<ClaimOwner> =

@@ -169,7 +169,7 @@ impl Wanted {
         let mut wanted = Self { claims: BTreeMap::new(), moves: BTreeMap::new(), is_complete: objects.is_complete() };
         for (name, held) in objects.all().filter(|(name, _)| name.kind == ObjectKind::PersistentVolumeClaim) {
             let Object::PersistentVolumeClaim(object) = &held.object else { continue };
-            let claim = ClaimName { namespace: name.namespace.clone(), name: name.name.clone() };
+            let claim = ClaimName { namespace: name.namespace.to_string(), name: name.name.to_string() };
             if let Some(from) = moves_from(&claim, sharing.own_namespace(&held.source)) {
                 wanted.moves.insert(claim.clone(), from);
             }

@@ -144,7 +144,7 @@ impl PodRecord {
             full_name,
             source: SourceId::new("unknown"),
             revision: Revision(String::new()),
-            origin: Origin { file: String::new(), position: Position { line: 1, column: 1 } },
+            origin: Origin { file: "".into(), position: Position { line: 1, column: 1 } },
             pod: pod.into(),
         };
         Some(Self::new(desired, sandbox.created_at))

@@ -319,7 +319,7 @@ pub(crate) fn workload(kind: WorkloadKind, namespace: &str, name: &str, parts: V
         key: ObjectKey { kind: kind.as_str().into(), namespace: namespace.into(), name: name.into() },
         source: SourceId::new("manifests"),
         revision: Revision("rev1".into()),
-        origin: Origin { file: format!("{name}.yaml"), position: Position { line: 1, column: 1 } },
+        origin: Origin { file: format!("{name}.yaml").into(), position: Position { line: 1, column: 1 } },
         object,
         schedule: None,
     }
@@ -352,7 +352,7 @@ pub(crate) fn desired(namespace: &str, short_name: &str, extra: Value) -> Arc<De
         full_name,
         source: SourceId::new("manifests"),
         revision: Revision("rev1".into()),
-        origin: Origin { file: format!("{short_name}.yaml"), position: Position { line: 1, column: 1 } },
+        origin: Origin { file: format!("{short_name}.yaml").into(), position: Position { line: 1, column: 1 } },
         pod: Arc::new(serde_json::from_value::<Pod>(pod).unwrap()),
     })
 }

@@ -296,7 +296,7 @@ pub(crate) fn secrets(registry: &FakeRegistry, password: &str) -> PullSecrets {
         data: Some(data.into()),
         ..Default::default()
     };
-    let name = ObjectName { kind: ObjectKind::Secret, namespace: "shop".into(), name: password.replace(' ', "-") };
+    let name = ObjectName { kind: ObjectKind::Secret, namespace: "shop".into(), name: password.replace(' ', "-").into() };
     PullSecrets::new(&[PullSecret { name, secret: Arc::new(secret), restricted_to: None }])
 }
 

@@ -208,7 +208,7 @@ fn view(config_maps: &BTreeMap<String, BTreeMap<String, String>>) -> Objects {
     let mut view = Objects::new(Arc::new(Sharing::from([source.clone()])), |_| true);
     for (name, data) in config_maps {
         let object = ConfigMap { data: Some(data.clone()), ..ConfigMap::default() };
-        let name = ObjectName { kind: ObjectKind::ConfigMap, namespace: "default".into(), name: name.clone() };
+        let name = ObjectName { kind: ObjectKind::ConfigMap, namespace: "default".into(), name: name.into() };
         view.add(&source, name, Object::ConfigMap(Arc::new(object)));
     }
     view

@@ -39,7 +39,7 @@ pub(crate) async fn list_pods(backend: &Backend, namespace: Option<&str>, query:
 /// Usage of one pod.
 pub(crate) async fn get_pod(backend: &Backend, path: &PodPath) -> Answer {
     let (before, after) = look_twice(backend).await?;
-    let wanted = PodKey { namespace: path.namespace.clone(), name: path.name.clone() };
+    let wanted = PodKey { namespace: (&path.namespace).into(), name: (&path.name).into() };
     let found = pods(&before, &after).into_iter().find(|(key, _)| *key == wanted);
     let (_, item) = found.ok_or_else(|| ApiFailure::not_found("pods.metrics.k8s.io", &path.name))?;
     respond::json(&item)
@@ -99,7 +99,7 @@ fn pods(before: &Snapshot, after: &Snapshot) -> Vec<(PodKey, Value)> {
             Some(json!({"name": container.name, "usage": usage}))
         });
         let containers: Vec<Value> = containers.collect();
-        let key = PodKey { namespace: pod.namespace.clone(), name: pod.name.clone() };
+        let key = PodKey { namespace: (&pod.namespace).into(), name: (&pod.name).into() };
         let metadata = json!({"name": pod.name, "namespace": pod.namespace, "creationTimestamp": after.at});
         let item = json!({
             "kind": "PodMetrics", "apiVersion": API_VERSION, "metadata": metadata, "timestamp": after.at, "window": "500ms",

@@ -43,7 +43,7 @@ impl Workloads {
 
     /// One workload.
     pub(super) fn find(&self, path: &PodPath) -> Result<Arc<PublishedWorkload>, ApiFailure> {
-        let key = PodKey { namespace: path.namespace.clone(), name: path.name.clone() };
+        let key = PodKey { namespace: (&path.namespace).into(), name: (&path.name).into() };
         self.journal().get(&key).ok_or_else(|| ApiFailure::not_found(self.resource().qualified, &path.name))
     }
 }
@@ -93,8 +93,8 @@ impl Collection for Workloads {
     fn field(&self, item: &PublishedWorkload, name: &str) -> String {
         let number = |value: &Value| value.as_i64().unwrap_or_default().to_string();
         match name {
-            "metadata.name" => item.key.name.clone(),
-            "metadata.namespace" => item.key.namespace.clone(),
+            "metadata.name" => item.key.name.to_string(),
+            "metadata.namespace" => item.key.namespace.to_string(),
             "metadata.uid" => item.object()["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
             "status.replicas" => number(&item.object()["status"]["replicas"]),
             "status.successful" => number(&item.object()["status"]["succeeded"]),

@@ -117,12 +117,12 @@ pub(crate) fn applied(backend: &Backend, route: &Route) -> Option<Applied> {
     let (source, namespace) = (writable.source.clone(), writable.check.namespace().to_owned());
     let text = |key: &ObjectKey| {
         let text = load(backend, &source, key)?.last_applied?;
-        Some(((key.namespace.clone(), key.name.clone()), text))
+        Some(((key.namespace.to_string(), key.name.to_string()), text))
     };
     let texts: BTreeMap<_, _> = match Target::of(route, &namespace) {
         Some(target) if target.part != Part::Whole => return None,
         Some(Target { name: Some(name), kind, namespace, .. }) => {
-            text(&ObjectKey { kind: kind.to_owned(), namespace, name }).into_iter().collect()
+            text(&ObjectKey { kind: kind.into(), namespace: namespace.into(), name: name.into() }).into_iter().collect()
         }
         Some(_) | None => {
             let (kind, within) = Target::of_collection(route, &namespace)?;
@@ -138,7 +138,7 @@ fn recorded(backend: &Backend, source: &SourceId, kind: &str) -> Vec<ObjectKey> 
     let entries = fs::read_dir(backend.paths.source_objects(source)).into_iter().flatten().flatten();
     let key = |name: &str| {
         let (namespace, name) = name.strip_suffix(".json")?.strip_prefix(kind)?.strip_prefix('_')?.split_once('_')?;
-        Some(ObjectKey { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+        Some(ObjectKey { kind: kind.into(), namespace: namespace.into(), name: name.into() })
     };
     entries.filter_map(|entry| key(entry.file_name().to_str()?)).collect()
 }

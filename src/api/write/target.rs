@@ -99,7 +99,7 @@ impl Target {
 
     /// The identity of the object of this name.
     pub(super) fn key(&self, name: &str) -> ObjectKey {
-        ObjectKey { kind: self.kind.to_owned(), namespace: self.namespace.clone(), name: name.to_owned() }
+        ObjectKey { kind: self.kind.into(), namespace: (&self.namespace).into(), name: name.into() }
     }
 
     /// Namespace and name; the name is empty for a collection.

@@ -81,8 +81,8 @@ enum Far {
 impl Far {
     fn destination(&self, default: &str) -> Destination {
         let named = |namespace: Option<&String>, name: &String| ObjectName {
-            namespace: namespace.map_or_else(|| default.to_owned(), String::clone),
-            name: name.clone(),
+            namespace: namespace.map_or(default, String::as_str).into(),
+            name: name.into(),
         };
         match self {
             Self::Address(address) => Destination::Address(*address),
@@ -134,7 +134,7 @@ fn run_trace(args: &TraceArgs, context: &Context) -> anyhow::Result<ExitCode> {
         bail!("only root may read the records of the pod network: run it with sudo");
     }
     let Loaded { config, .. } = Loaded::read_or_default(context.config_path())?;
-    let from = ObjectName { namespace: args.namespace.clone(), name: args.pod.clone() };
+    let from = ObjectName { namespace: (&args.namespace).into(), name: (&args.pod).into() };
     let to = args.target.0.destination(&args.namespace);
     let port = (args.protocol.protocol(), args.target.1);
     let found = match trace(&config.paths, config.node_name.as_str(), &from, &to, port) {

@@ -372,8 +372,8 @@ impl Steward {
             uid: plan::uid(service),
             api_version: "v1".into(),
             kind: "Service".into(),
-            namespace: service.namespace.clone(),
-            name: service.name.clone(),
+            namespace: service.namespace.to_string(),
+            name: service.name.to_string(),
         };
         self.links.events.record(&subject, EventType::Warning, reason, message);
     }

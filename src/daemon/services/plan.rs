@@ -331,7 +331,7 @@ mod tests {
                 }))
                 .unwrap();
                 let kind = ObjectKind::Network(NetworkKind::Service);
-                let name = Name { kind, namespace: "default".into(), name: name.to_owned() };
+                let name = Name { kind, namespace: "default".into(), name: name.into() };
                 objects.add(&of, name, Object::Network(Arc::new(PackedObject::new(NetworkObject::Service(Box::new(service))))));
             }
         }
@@ -367,8 +367,8 @@ mod tests {
     fn behind(state: &State) -> Vec<(String, Vec<String>)> {
         let of = |service: &Arc<SourcedService>| {
             let endpoints = state.endpoints(service);
-            let pods = endpoints.ports[0].iter().filter_map(|endpoint| Some(endpoint.pod.as_ref()?.0.name.clone()));
-            (service.definition.name.name.clone(), pods.collect())
+            let pods = endpoints.ports[0].iter().filter_map(|endpoint| Some(endpoint.pod.as_ref()?.0.name.to_string()));
+            (service.definition.name.name.to_string(), pods.collect())
         };
         state.served().map(of).collect()
     }
@@ -449,7 +449,7 @@ mod tests {
         assert_eq!(plan.refused[0].reason, ADDRESS_TAKEN);
         let shown = services(&objects, &[]).into_iter().map(|service| {
             let object = completed(&service, plan.grants.get(&service.definition.name), &[]);
-            (service.definition.name.name.clone(), object.spec.unwrap().cluster_ip)
+            (service.definition.name.name.to_string(), object.spec.unwrap().cluster_ip)
         });
         let shown: BTreeMap<String, Option<String>> = shown.collect();
         assert_eq!(shown, BTreeMap::from([("far".to_owned(), None), ("near".to_owned(), Some("10.202.0.9".to_owned()))]));

@@ -51,7 +51,7 @@ impl Stale {
     /// The names; `None` for all.
     #[cfg(test)]
     pub(super) fn names(&self) -> Option<Vec<String>> {
-        (!self.is_all).then(|| self.services.keys().map(|service| service.name.clone()).collect())
+        (!self.is_all).then(|| self.services.keys().map(|service| service.name.to_string()).collect())
     }
 }
 

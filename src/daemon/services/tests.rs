@@ -60,7 +60,7 @@ impl World {
     }
 
     fn put(&mut self, kind: NetworkKind, name: &str, source: &str, object: Option<NetworkObject>) {
-        let name = Name { kind: ObjectKind::Network(kind), namespace: "shop".into(), name: name.to_owned() };
+        let name = Name { kind: ObjectKind::Network(kind), namespace: "shop".into(), name: name.into() };
         match object {
             Some(object) => drop(self.packed.insert(name, (SourceId::new(source), Arc::new(PackedObject::new(object))))),
             None => drop(self.packed.remove(&name)),
@@ -135,7 +135,9 @@ impl Served {
         let (shown, gone) = self.state.shown("box", &[]);
         match &gone {
             None => self.shown.clear(),
-            Some(gone) => gone.iter().for_each(|name| drop(self.shown.remove(&(name.namespace.clone(), name.name.clone())))),
+            Some(gone) => {
+                gone.iter().for_each(|name| drop(self.shown.remove(&(name.namespace.to_string(), name.name.to_string()))))
+            }
         }
         self.shown.extend(shown.map(|shown| (key(&shown), format!("{shown:?}"))));
         self.state.settle().names()

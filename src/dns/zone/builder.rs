@@ -129,7 +129,7 @@ impl ZoneBuilder {
             if pod.labels().any(|label| label == name.name) {
                 claims.named.push(pod);
             }
-            if pod.subdomain.as_ref() == Some(&name.name) {
+            if pod.subdomain.as_deref() == Some(name.name.as_str()) {
                 claims.members.push(pod);
             }
         }
@@ -321,7 +321,7 @@ mod tests {
         let touched = builder.register(&PodUid::new("7"), Some(pod(7, true)));
         let names: Vec<&str> = touched.names.iter().map(|name| name.name.as_str()).collect();
         assert_eq!((names, touched.addresses), (vec!["of-7", "web-7"], BTreeSet::from([[10, 201, 0, 7].into()])));
-        let name = ObjectName { namespace: "x".to_owned(), name: "of-7".to_owned() };
+        let name = ObjectName { namespace: "x".into(), name: "of-7".into() };
         let claims = builder.claims(&name);
         let found = claims.decide("of-7", &builder.sharing);
         assert_eq!(claims.members.len(), 10);

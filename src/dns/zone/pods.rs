@@ -63,7 +63,7 @@ pub(super) struct Owned {
 impl NamesOfPods {
     /// A name.
     pub(super) fn named(&self, namespace: &str, name: &str) -> Option<&NameOfPods> {
-        self.at(&ObjectName { namespace: namespace.to_owned(), name: name.to_owned() })
+        self.at(&ObjectName { namespace: namespace.into(), name: name.into() })
     }
 
     /// The same.
@@ -181,7 +181,7 @@ impl ZonePod {
     /// The names that it wants, its subdomain included.
     pub(super) fn wants(&self) -> BTreeSet<ObjectName> {
         let names = self.labels().chain(self.subdomain.as_deref());
-        names.map(|name| ObjectName { namespace: self.namespace.clone(), name: name.to_owned() }).collect()
+        names.map(|name| ObjectName { namespace: (&self.namespace).into(), name: name.into() }).collect()
     }
 
     /// The addresses that are its own.

@@ -18,9 +18,9 @@ pub(super) fn shown(kind: WorkloadKind, owner: &ObjectMeta, uid: &str, revisions
 fn one(kind: WorkloadKind, owner: &ObjectMeta, uid: &str, revision: &Revision) -> Shown {
     let owner_name = owner.name.as_deref().unwrap_or_default();
     let key = ObjectKey {
-        kind: CONTROLLER_REVISION.to_owned(),
-        namespace: owner.namespace.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
-        name: template::name(owner_name, revision.hash.as_str()),
+        kind: CONTROLLER_REVISION.into(),
+        namespace: owner.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE).into(),
+        name: template::name(owner_name, revision.hash.as_str()).into(),
     };
     // Clients find revisions by the selector of their owner, which matches the labels of the template.
     let labels = revision.template.metadata.as_ref().and_then(|metadata| metadata.labels.clone());

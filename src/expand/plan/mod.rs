@@ -569,7 +569,7 @@ impl Expander {
         let mut before = std::mem::take(&mut live.pods);
         let mut changed = false;
         for mut written in pods {
-            written.metadata.namespace = Some(key.namespace.clone());
+            written.metadata.namespace = Some(key.namespace.to_string());
             let annotation = format!("{}/{}", key.kind, key.name);
             written.metadata.annotations.get_or_insert_default().insert(WORKLOAD_ANNOTATION.to_owned(), annotation);
             let Some(name) = written.metadata.name.clone() else { continue };
@@ -640,7 +640,8 @@ impl Expander {
         let mut wanted_keys = BTreeSet::new();
         for job in jobs {
             let Some(name) = job.metadata.name.clone() else { continue };
-            let key = ObjectKey { kind: WorkloadKind::Job.as_str().to_owned(), namespace: parent.namespace.clone(), name };
+            let key =
+                ObjectKey { kind: WorkloadKind::Job.as_str().into(), namespace: (&parent.namespace).into(), name: name.into() };
             wanted_keys.insert(key.clone());
             let workload = Arc::new(Workload::Job(Box::new(job)));
             let known = self.units.get(&key).and_then(Unit::live);
@@ -669,15 +670,15 @@ impl Expander {
                 Unit::Wanted(live) => observed_run(live.memory.as_ref()?),
                 Unit::Withdrawn => ObservedRun::Active,
             };
-            Some((job.name.clone(), run))
+            Some((job.name.to_string(), run))
         });
         let mut runs: BTreeMap<String, ObservedRun> = runs.collect();
         // Before the restart: the memory, and pods without one.
         for (job, memory) in self.unclaimed.iter().filter(|(job, _)| is_own(job)) {
-            runs.entry(job.name.clone()).or_insert_with(|| observed_run(memory));
+            runs.entry(job.name.to_string()).or_insert_with(|| observed_run(memory));
         }
         for job in self.by_owner.iter().filter(|(job, pods)| is_own(job) && !pods.is_empty()).map(|(job, _)| job) {
-            runs.entry(job.name.clone()).or_insert(ObservedRun::Active);
+            runs.entry(job.name.to_string()).or_insert(ObservedRun::Active);
         }
         runs
     }
@@ -690,7 +691,7 @@ impl Expander {
         let is_parent = |parent: &ObjectKey| {
             parent.kind == WorkloadKind::CronJob.as_str()
                 && parent.namespace == key.namespace
-                && key.name.strip_prefix(&parent.name).is_some_and(|rest| rest.starts_with('-'))
+                && key.name.strip_prefix(parent.name.as_str()).is_some_and(|rest| rest.starts_with('-'))
         };
         let parents: Vec<ObjectKey> = self.units.keys().filter(|parent| is_parent(parent)).cloned().collect();
         self.marked.extend(parents);
@@ -699,7 +700,7 @@ impl Expander {
     fn jobs_in_sources(&self, namespace: &str) -> BTreeSet<String> {
         let keys = self.sets.values().flat_map(|set| set.workloads.keys());
         let jobs = keys.filter(|key| key.kind == WorkloadKind::Job.as_str() && key.namespace == namespace);
-        jobs.map(|key| key.name.clone()).collect()
+        jobs.map(|key| key.name.to_string()).collect()
     }
 
     /// A Pod of a manifest has the name, or a workload that comes before.
@@ -737,13 +738,16 @@ impl Expander {
             for (name, pod) in &live.pods {
                 let Some(admitted) = &pod.admitted else { continue };
                 // A Pod of a manifest has this name before the name of the host is added to it: its key is another one.
-                let key =
-                    ObjectKey { kind: "Pod".to_owned(), namespace: key.namespace.clone(), name: format!("{}/{name}", key.kind) };
+                let key = ObjectKey {
+                    kind: "Pod".into(),
+                    namespace: (&key.namespace).into(),
+                    name: format!("{}/{name}", key.kind).into(),
+                };
                 set.pods.insert(key, SetPod { pod: Arc::clone(admitted), origin: live.wanted.origin.clone() });
             }
             for (name, claim) in &live.claims {
-                let kind = "PersistentVolumeClaim".to_owned();
-                let key = ObjectKey { kind, namespace: key.namespace.clone(), name: name.clone() };
+                let kind = "PersistentVolumeClaim".into();
+                let key = ObjectKey { kind, namespace: (&key.namespace).into(), name: name.into() };
                 // One that a source declares is used as it is (W41).
                 set.claims.entry(key).or_insert_with(|| Arc::clone(claim));
             }

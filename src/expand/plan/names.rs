@@ -24,7 +24,7 @@ impl Names {
         let own = rank_of(key);
         let mut later = BTreeSet::new();
         for name in &names {
-            let holders = self.holders.entry((key.namespace.clone(), name.clone())).or_default();
+            let holders = self.holders.entry((key.namespace.to_string(), name.clone())).or_default();
             later.extend(holders.iter().filter(|holder| **holder > own).map(|(_, key)| key.clone()));
             holders.insert(own.clone());
         }
@@ -36,7 +36,7 @@ impl Names {
     pub(super) fn release(&mut self, key: &ObjectKey) {
         let own = rank_of(key);
         for name in self.names.remove(key).unwrap_or_default() {
-            let name = (key.namespace.clone(), name);
+            let name = (key.namespace.to_string(), name);
             if let Some(holders) = self.holders.get_mut(&name) {
                 holders.remove(&own);
                 if holders.is_empty() {
@@ -49,7 +49,7 @@ impl Names {
     /// Reports whether a workload that comes before `key` has the name.
     pub(super) fn is_taken(&self, key: &ObjectKey, name: &str) -> bool {
         let own = rank_of(key);
-        let holders = self.holders.get(&(key.namespace.clone(), name.to_owned()));
+        let holders = self.holders.get(&(key.namespace.to_string(), name.to_owned()));
         holders.is_some_and(|holders| holders.iter().any(|holder| *holder < own))
     }
 }

@@ -45,9 +45,9 @@ impl Shown {
     pub(super) fn derived(workload: &Workload) -> Self {
         let metadata = workload.metadata();
         let key = ObjectKey {
-            kind: workload.kind().as_str().to_owned(),
-            namespace: metadata.namespace.clone().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
-            name: metadata.name.clone().unwrap_or_default(),
+            kind: workload.kind().as_str().into(),
+            namespace: metadata.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE).into(),
+            name: metadata.name.as_deref().unwrap_or_default().into(),
         };
         let mut object = workload.clone().with_defaults().to_json();
         object["metadata"]["namespace"] = json!(key.namespace);

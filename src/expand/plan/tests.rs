@@ -606,7 +606,7 @@ fn claims_of_templates_are_in_the_set() {
     let mut bench = Bench::new(&["a"]);
     bench.expander.apply(set("a", &[stateful_set("db", 1)]));
     let expansion = bench.plan();
-    let claims: Vec<&String> = expansion.sets[0].claims.keys().map(|key| &key.name).collect();
+    let claims: Vec<&str> = expansion.sets[0].claims.keys().map(|key| key.name.as_str()).collect();
     assert_eq!(claims, ["data-db-0"]);
 }
 

@@ -88,7 +88,7 @@ impl Reader<'_> {
         let origin = self.object.origin();
         let positions = checked.positions.build(origin.position, "");
         let start = Position { line: 1, column: 1 };
-        let patched_by = self.object.files.iter().skip(1).map(|file| Origin { file: file.clone(), position: start }).collect();
+        let patched_by = self.object.files.iter().skip(1).map(|file| Origin { file: file.into(), position: start }).collect();
         self.decoded.objects.push(DecodedObject { key: known, object, origin, positions, patched_by });
     }
 

@@ -75,9 +75,9 @@ pub(crate) fn read(node: &Node, prefix: &str, at: u32, places: Places<'_>, limit
         faults.push(Fault::at(code::MISSING_FIELD, at, "is required").field(path("metadata.name")));
     }
     let key = name.filter(|name| !name.is_empty()).map(|name| ObjectKey {
-        kind: kind::PATCH.to_owned(),
-        namespace: "default".to_owned(),
-        name: name.to_owned(),
+        kind: kind::PATCH.into(),
+        namespace: "default".into(),
+        name: name.into(),
     });
     let told = node.entry("target").map(|entry| target(&entry.value, &path("target"), entry.key_at.unwrap_or(at)));
     let target = match told {

@@ -32,7 +32,7 @@ impl fmt::Display for ObjectConflict {
 
 /// The objects of a SET.
 pub(super) fn objects_of(set: &Set) -> Own {
-    let name = |kind, key: &ObjectKey| Arc::new(ObjectName { kind, namespace: key.namespace.clone(), name: key.name.clone() });
+    let name = |kind, key: &ObjectKey| Arc::new(ObjectName { kind, namespace: (&key.namespace).into(), name: (&key.name).into() });
     let config_maps =
         set.config_maps.iter().map(|(key, object)| (name(ObjectKind::ConfigMap, key), Object::ConfigMap(Arc::clone(object))));
     let secrets = set.secrets.iter().map(|(key, object)| (name(ObjectKind::Secret, key), Object::Secret(Arc::clone(object))));
@@ -78,7 +78,7 @@ mod tests {
     fn with_objects(source: &str, pod: &str, config_maps: &[(&str, &str)]) -> Set {
         let mut set = set(source, &[("web", pod)]);
         for (name, text) in config_maps {
-            let key = ObjectKey { kind: "ConfigMap".into(), namespace: "default".into(), name: (*name).to_owned() };
+            let key = ObjectKey { kind: "ConfigMap".into(), namespace: "default".into(), name: (*name).into() };
             let data = Some(BTreeMap::from([("text".to_owned(), (*text).to_owned())]));
             set.config_maps.insert(key, Arc::new(ConfigMap { data, ..ConfigMap::default() }));
         }

@@ -45,8 +45,8 @@ pub(super) fn claims_of(set: Set) -> Claims {
     for (key, set_pod) in set.pods {
         let metadata = &set_pod.pod.metadata;
         let full_name = PodFullName {
-            name: metadata.name.clone().unwrap_or(key.name),
-            namespace: metadata.namespace.clone().unwrap_or(key.namespace),
+            name: metadata.name.clone().unwrap_or_else(|| key.name.into()),
+            namespace: metadata.namespace.clone().unwrap_or_else(|| key.namespace.into()),
         };
         claims.entry(full_name).or_insert(Claim {
             source: set.source.clone(),

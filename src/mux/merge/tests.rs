@@ -12,8 +12,8 @@ pub(crate) fn source(name: &str) -> SourceId {
 /// A SET with pods by name; `text` stands for the content.
 pub(crate) fn set(source_name: &str, pods: &[(&str, &str)]) -> Set {
     let pods = pods.iter().map(|(name, text)| {
-        let key = ObjectKey { kind: "Pod".into(), namespace: "default".into(), name: (*name).to_owned() };
-        let origin = Origin { file: format!("{name}.yaml"), position: Position { line: 1, column: 1 } };
+        let key = ObjectKey { kind: "Pod".into(), namespace: "default".into(), name: (*name).into() };
+        let origin = Origin { file: format!("{name}.yaml").into(), position: Position { line: 1, column: 1 } };
         (key, SetPod { pod: Arc::new(pod(name, text)), origin })
     });
     Set {

@@ -65,7 +65,7 @@ impl Facts {
     /// The pod as policies see it.
     pub(super) fn policed(&self, pod: &PodFullName, addresses: Vec<IpAddr>) -> PolicedPod {
         PolicedPod {
-            name: ObjectName { namespace: pod.namespace.clone(), name: pod.name.clone() },
+            name: ObjectName { namespace: (&pod.namespace).into(), name: (&pod.name).into() },
             source: self.source.clone(),
             labels: self.labels.clone(),
             addresses,

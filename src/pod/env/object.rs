@@ -67,7 +67,7 @@ fn whole_reference(pod: &Pod, source: &EnvFromSource) -> Option<(ObjectName, boo
         (None, Some(reference)) => (ObjectKind::Secret, &reference.name, reference.optional),
         (None, None) => return None,
     };
-    Some((ObjectName { kind, namespace: namespace_of(pod).to_owned(), name: name.clone() }, optional == Some(true)))
+    Some((ObjectName { kind, namespace: namespace_of(pod).into(), name: name.into() }, optional == Some(true)))
 }
 
 fn single_reference<'a>(pod: &Pod, reference: &'a EnvVarSource) -> Option<(ObjectName, &'a str, bool)> {
@@ -76,7 +76,7 @@ fn single_reference<'a>(pod: &Pod, reference: &'a EnvVarSource) -> Option<(Objec
         (None, Some(selector)) => (ObjectKind::Secret, &selector.name, &selector.key, selector.optional),
         (None, None) => return None,
     };
-    Some((ObjectName { kind, namespace: namespace_of(pod).to_owned(), name: name.clone() }, key, optional == Some(true)))
+    Some((ObjectName { kind, namespace: namespace_of(pod).into(), name: name.into() }, key, optional == Some(true)))
 }
 
 /// Effect of objects on a container's environment, without the values.

@@ -35,7 +35,7 @@ impl<'a> Projecting<'a> {
         items: &[KeyToPath],
         is_optional: bool,
     ) -> Result<(), ProjectionProblem> {
-        let name = ObjectName { kind, namespace: namespace_of(self.pod).to_owned(), name: name.to_owned() };
+        let name = ObjectName { kind, namespace: namespace_of(self.pod).into(), name: name.into() };
         self.is_sure &= self.objects.is_settled(&name);
         let held = match self.objects.find(&name) {
             Err(_) if is_optional => return Ok(()),

@@ -21,8 +21,8 @@ pub(crate) use reference::namespace_of;
 pub use reference::references;
 pub use seen::SourceView;
 
-use super::SourceId;
 use super::sharing::Sharing;
+use super::{ShortText, SourceId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -78,9 +78,9 @@ pub struct ObjectName {
     /// Its kind.
     pub kind: ObjectKind,
     /// The pod's namespace, which is the object's.
-    pub namespace: String,
+    pub namespace: ShortText,
     /// Its name.
-    pub name: String,
+    pub name: ShortText,
 }
 
 impl fmt::Display for ObjectName {

@@ -18,8 +18,7 @@ pub(crate) fn namespace_of(pod: &Pod) -> &str {
 pub fn references(pod: &Pod) -> BTreeSet<ObjectName> {
     let named = containers::all(pod).flat_map(|(_, container)| of_environment(container));
     let named = named.chain(list(&spec(pod).volumes).iter().flat_map(of_volume));
-    let name =
-        |(kind, name): (ObjectKind, &str)| ObjectName { kind, namespace: namespace_of(pod).to_owned(), name: name.to_owned() };
+    let name = |(kind, name): (ObjectKind, &str)| ObjectName { kind, namespace: namespace_of(pod).into(), name: name.into() };
     named.map(name).chain(pull_secrets::names(pod)).collect()
 }
 

@@ -110,7 +110,7 @@ impl PullSecrets {
             let credentials = entry.credentials().map_err(|problem| format!("the auth of its entry for {written} {problem}"))?;
             if credentials != Credentials::Anonymous {
                 let restricted_to = secret.restricted_to.clone();
-                let secret = (secret.name.namespace.clone(), secret.name.name.clone());
+                let secret = (secret.name.namespace.to_string(), secret.name.name.to_string());
                 self.entries.push(Entry { key: matching::key(&written), login: Login { secret, restricted_to, credentials } });
             }
         }

@@ -29,7 +29,7 @@ pub(super) fn built(file: &str, build: &Build, context: &CheckContext, patches: 
                     checked.problems.push(Problem {
                         severity: Severity::Error,
                         code: "duplicate-object".to_owned(),
-                        file: object.origin().file,
+                        file: object.origin().file.into(),
                         position: Some(object.origin().position),
                         field: "metadata.name".to_owned(),
                         message,
@@ -69,7 +69,7 @@ fn refuse_patches<'p>(file: &str, key: &ObjectKey, patches: impl Iterator<Item =
         checked.problems.push(Problem {
             severity: Severity::Error,
             code: CODE.to_owned(),
-            file: origin.file.clone(),
+            file: origin.file.to_string(),
             position: Some(origin.position),
             field: "target".to_owned(),
             message: format!("a Patch cannot change {kind} {namespace}/{name}, which is built from {file}"),

@@ -33,7 +33,7 @@ pub(crate) fn diff(before: &KeptFiles, after: &KeptFiles) -> Vec<ObjectChange> {
     let described = keys.into_iter().filter_map(|key| {
         let ObjectKey { kind, namespace, name } = key;
         let change = change(key)?;
-        Some(ObjectChange { kind: kind.to_string(), namespace: namespace.clone(), name: name.clone(), change })
+        Some(ObjectChange { kind: kind.to_string(), namespace: namespace.to_string(), name: name.to_string(), change })
     });
     described.collect()
 }

@@ -305,7 +305,7 @@ fn duplicate(winner: &Accepted, loser: &Accepted) -> Problem {
     Problem {
         severity: Severity::Error,
         code: "duplicate-object".to_owned(),
-        file: loser.origin.file.clone(),
+        file: loser.origin.file.to_string(),
         position: Some(loser.origin.position),
         field: "metadata.name".to_owned(),
         message: format!("{} {}/{} is already defined at {}", key.kind, key.namespace, key.name, winner.origin),

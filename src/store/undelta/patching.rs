@@ -99,7 +99,7 @@ impl UndeltaStore {
     fn note_changes(&mut self, before: &UndeltaStore) {
         let mut changes: BTreeMap<String, BTreeSet<ObjectKey>> = BTreeMap::new();
         for touch in self.files.values().flat_map(|share| &share.touched) {
-            changes.entry(touch.patch.file.clone()).or_default().insert(touch.object.clone());
+            changes.entry(touch.patch.file.to_string()).or_default().insert(touch.object.clone());
         }
         for (name, share) in &mut self.files {
             let mut now = changes.remove(name).unwrap_or_default();
@@ -199,7 +199,7 @@ fn problem(patch: &Patch, severity: Severity, code: &str, field: &str, message: 
     Problem {
         severity,
         code: code.to_owned(),
-        file: patch.origin().file.clone(),
+        file: patch.origin().file.to_string(),
         position: Some(patch.origin().position),
         field: field.to_owned(),
         message,

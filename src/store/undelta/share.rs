@@ -257,7 +257,7 @@ impl Share {
         self.problems.push(Problem {
             severity: Severity::Error,
             code: "immutable-object".to_owned(),
-            file: object.origin.file.clone(),
+            file: object.origin.file.to_string(),
             position: Some(object.origin.position),
             field: String::new(),
             message: format!("{kind} {namespace}/{name} is immutable, but its data changed: keeping the earlier version"),

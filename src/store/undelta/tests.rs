@@ -10,7 +10,7 @@ use std::cell::RefCell;
 pub(super) fn judge(file: &str, bytes: &[u8], _: &PatchesByObject) -> Checked {
     let mut checked = Checked::default();
     for (index, line) in std::str::from_utf8(bytes).unwrap().lines().enumerate() {
-        let origin = Origin { file: file.to_owned(), position: Position { line: index as u32 + 1, column: 1 } };
+        let origin = Origin { file: file.into(), position: Position { line: index as u32 + 1, column: 1 } };
         match line.split_once('=') {
             Some((name, "!")) => checked.broken.push(Some(key(name))),
             Some((name, text)) => checked.accepted.push(Accepted {
@@ -27,7 +27,7 @@ pub(super) fn judge(file: &str, bytes: &[u8], _: &PatchesByObject) -> Checked {
 }
 
 fn key(name: &str) -> ObjectKey {
-    ObjectKey { kind: "Pod".into(), namespace: "default".into(), name: name.to_owned() }
+    ObjectKey { kind: "Pod".into(), namespace: "default".into(), name: name.into() }
 }
 
 fn object(name: &str, text: &str) -> AcceptedObject {
@@ -180,7 +180,7 @@ fn judge_immutable(file: &str, bytes: &[u8], _: &PatchesByObject) -> Checked {
     let mut checked = Checked::default();
     for text in std::str::from_utf8(bytes).unwrap().lines() {
         let key = ObjectKey { kind: "ConfigMap".into(), namespace: "default".into(), name: "c".into() };
-        let origin = Origin { file: file.to_owned(), position: Position { line: 1, column: 1 } };
+        let origin = Origin { file: file.into(), position: Position { line: 1, column: 1 } };
         let (data, immutable) = (Some(BTreeMap::from([("text".to_owned(), text.to_owned())])), Some(true));
         let config_map = k8s_openapi::api::core::v1::ConfigMap { data, immutable, ..Default::default() };
         checked.accepted.push(Accepted {
@@ -266,7 +266,7 @@ fn time_of_creation_is_that_of_the_first_version() {
     };
     let created = |store: &UndeltaStore| -> Vec<(String, i64)> {
         let time = |object: &Accepted| object.object.created_at().unwrap().0.as_second();
-        store.objects().into_iter().map(|object| (object.key.name.clone(), time(object))).collect()
+        store.objects().into_iter().map(|object| (object.key.name.to_string(), time(object))).collect()
     };
     let pairs = |times: &[(&str, i64)]| times.iter().map(|(name, time)| ((*name).to_owned(), *time)).collect::<Vec<_>>();
     let first = next(&UndeltaStore::default(), &[("a", "p=1")], 10);

@@ -96,7 +96,7 @@ fn warning(key: &ObjectKey, origin: &Origin, field: &str, message: String, hint:
     Problem {
         severity: Severity::Warning,
         code: code::SUSPICIOUS.to_owned(),
-        file: origin.file.clone(),
+        file: origin.file.to_string(),
         position: Some(origin.position),
         field: field.to_owned(),
         message,

@@ -6,7 +6,7 @@ use super::cut;
 use super::objects::PolicyObjects;
 use super::policing::{Origin, PoliceError, Policing};
 use crate::record::RecordError;
-use podstead_pod::{PodFullName, PodUid};
+use podstead_pod::{PodFullName, PodUid, ShortText};
 use podstead_policy::compile::{Classes, PolicedPod, Policies};
 use podstead_policy::definition::Policy;
 use podstead_policy::selector::Selector;
@@ -113,13 +113,13 @@ impl Shared {
 
     /// Names of the policies that select a pod. [`Shared::police`] was called since its SET came.
     pub(in super::super) fn policies_of(&self, pod: &PolicedPod) -> Vec<String> {
-        self.policing().policies.selecting(pod).map(|policy| policy.name.name.clone()).collect()
+        self.policing().policies.selecting(pod).map(|policy| policy.name.name.to_string()).collect()
     }
 
     /// Records an event of a pod, once.
     pub(in super::super) fn tell_of_policed(&self, uid: &PodUid, pod: &PolicedPod, reason: &'static str, message: &str) {
         if self.state().told.insert(format!("{uid} {message}")) {
-            let full_name = PodFullName { namespace: pod.name.namespace.clone(), name: pod.name.name.clone() };
+            let full_name = PodFullName { namespace: pod.name.namespace.to_string(), name: pod.name.name.to_string() };
             tracing::warn!(pod_uid = %uid, reason, message, "network");
             self.links.events.record(
                 &Subject::Pod { full_name, uid: uid.clone(), field_path: None },
@@ -132,10 +132,10 @@ impl Shared {
 }
 
 /// Policies that allow nothing in these namespaces.
-fn closed(namespaces: impl Iterator<Item = String>) -> Policies {
-    let namespaces: BTreeSet<String> = namespaces.collect();
+fn closed(namespaces: impl Iterator<Item = ShortText>) -> Policies {
+    let namespaces: BTreeSet<ShortText> = namespaces.collect();
     let deny = namespaces.into_iter().map(|namespace| Policy {
-        name: ObjectName { namespace, name: "podstead-record-lost".to_owned() },
+        name: ObjectName { namespace, name: "podstead-record-lost".into() },
         only_of: None,
         pods: Selector::default(),
         ingress: Some(Vec::new()),

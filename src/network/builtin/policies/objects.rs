@@ -61,7 +61,7 @@ impl dyn PolicySource {
     pub(crate) fn selecting(&self, pod: &Pod) -> Option<String> {
         let policies = self.policies().0.read();
         let facts = Facts::of(pod).policed(&PodFullName::of(pod), Vec::new());
-        let names: Vec<String> = policies.selecting(&facts).map(|policy| policy.name.name.clone()).collect();
+        let names: Vec<String> = policies.selecting(&facts).map(|policy| policy.name.name.to_string()).collect();
         (!names.is_empty()).then(|| names.join(", "))
     }
 }

@@ -34,7 +34,7 @@ struct Host {
 fn facts(number: usize) -> PolicedPod {
     let app = if number == 1 { "web" } else { "client" };
     PolicedPod {
-        name: ObjectName { namespace: "shop".into(), name: format!("p{number}") },
+        name: ObjectName { namespace: "shop".into(), name: format!("p{number}").into() },
         source: None,
         labels: Labels::from([("app".to_owned(), app.to_owned())]),
         addresses: vec![address(number), address6(number)],
@@ -139,7 +139,7 @@ fn policies_deny_and_allow_by_label() {
     let allow = policy("allow", &format!("{WEB}, ingress: [{{from: [{{podSelector: {{matchLabels: {{app: bookstore}}}}}}]}}]"));
     host.police(&[allow.clone(), deny.clone()]);
     assert_eq!((host.connect(3, 1, 8080), host.connect(2, 1, 8080)), (Ok(()), REFUSED));
-    host.facts(3).name.namespace = "other".to_owned();
+    host.facts(3).name.namespace = "other".into();
     host.police(&[deny.clone(), allow]);
     assert_eq!(host.connect(3, 1, 8080), REFUSED, "a label of another namespace");
     host.police(&[policy("all", &format!("{WEB}, ingress: [{{}}]")), deny]);
@@ -154,8 +154,8 @@ fn namespaces_are_peers_by_label() {
     let mut host = Host::with_pods(3);
     host.answer(1, 8080);
     let lan = host.machine.neighbour();
-    host.facts(2).name.namespace = "prod".to_owned();
-    host.facts(3).name.namespace = "dev".to_owned();
+    host.facts(2).name.namespace = "prod".into();
+    host.facts(3).name.namespace = "dev".into();
     let from = |peers: &str| policy("p", &format!("{WEB}, ingress: [{{from: [{peers}]}}]"));
     let production = "namespaceSelector: {matchLabels: {purpose: production}}";
     let of_client = "podSelector: {matchLabels: {app: client}}";

@@ -90,7 +90,7 @@ impl Host {
 
 fn backend(number: usize) -> Backend {
     Backend {
-        name: ObjectName { namespace: "shop".into(), name: format!("p{number}") },
+        name: ObjectName { namespace: "shop".into(), name: format!("p{number}").into() },
         uid: format!("pod-{number}"),
         labels: BTreeMap::from([("app".to_owned(), "web".to_owned())]),
         addresses: vec![address(number), address6(number)],
@@ -438,7 +438,7 @@ fn listing_loads_and_flushed_table_comes_back() {
 #[test]
 fn thousand_services_have_the_rules_of_one() {
     let named = |number: usize| {
-        let name = ObjectName { namespace: "shop".into(), name: format!("s{number}") };
+        let name = ObjectName { namespace: "shop".into(), name: format!("s{number}").into() };
         Definition { name, ..service("ports: [{port: 80}]") }
     };
     let services: Vec<Definition> = (0..1000).map(named).collect();

@@ -167,7 +167,7 @@ pub fn trace(
 }
 
 fn name_of(lease: &Lease) -> ObjectName {
-    ObjectName { namespace: lease.pod.namespace.clone(), name: lease.pod.name.clone() }
+    ObjectName { namespace: (&lease.pod.namespace).into(), name: (&lease.pod.name).into() }
 }
 
 /// Records of the host.
@@ -279,7 +279,7 @@ fn in_namespace(name: &ObjectName) -> Option<ObjectName> {
     let mut labels = name.name.split('.');
     let (name, namespace, svc) = (labels.next()?, labels.next()?, labels.next());
     let is_name = svc.is_none_or(|label| label == "svc") && !name.is_empty() && !namespace.is_empty();
-    is_name.then(|| ObjectName { namespace: namespace.to_owned(), name: name.to_owned() })
+    is_name.then(|| ObjectName { namespace: namespace.into(), name: name.into() })
 }
 
 #[cfg(test)]
