@@ -22,6 +22,7 @@ mod memory;
 mod network;
 mod peers;
 mod probes;
+mod readiness;
 mod scale;
 mod services;
 mod steps;
@@ -35,7 +36,7 @@ fn main() {
         println!("0 passed, 0 failed");
         return;
     }
-    let parts: [(&str, fn()); 18] = [
+    let parts: [(&str, fn()); 19] = [
         ("rename", latency::rename_to_running),
         ("lifecycle", latency::create_start_delete),
         ("memory", memory::daemon_and_shims),
@@ -46,6 +47,7 @@ fn main() {
         ("git", git::push_to_running),
         ("network", network::of_pods),
         ("services", services::of_pods),
+        ("services-readiness", readiness::of_endpoints),
         ("workloads", workloads::replicas_of_one_deployment),
         ("objects", workloads::memory_of_objects),
         ("door", door::memory_and_watches),

@@ -42,7 +42,7 @@ const PROXIED_PORT: u16 = 7002;
 const DIRECT_PORT: u16 = 7003;
 
 /// Does work in a thread of a network namespace.
-fn within<T: Send>(netns: &Path, work: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn within<T: Send>(netns: &Path, work: impl FnOnce() -> T + Send) -> T {
     let netns = std::fs::File::open(netns).unwrap();
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -176,8 +176,8 @@ fn service(number: usize, changed: usize) -> String {
     )
 }
 
-/// Writes all but the one that answers, the first one in a file of its own; or takes them away.
-fn write(podstead: &Shipped, is_there: bool) {
+/// Writes all but one that is there beside them, the first one in a file of its own; or takes them away.
+pub(crate) fn write(podstead: &Shipped, is_there: bool) {
     const FILES: usize = 10;
     let one = if is_there { service(1, 0) } else { "# none\n".to_owned() };
     podstead.0.write_manifest("s1.yaml", &one);
