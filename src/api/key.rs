@@ -1,15 +1,15 @@
 //! Keys of published objects, and annotations that tell where they are from.
 
 pub use podstead_pod::annotations::{ORIGIN as ORIGIN_ANNOTATION, REVISION as REVISION_ANNOTATION, SOURCE as SOURCE_ANNOTATION};
-use podstead_pod::{PodFullName, ShortText};
+use podstead_pod::{PodFullName, SmolStr};
 
 /// Namespace and name: what the API calls a pod, or another object of one kind, by. Ordered as lists are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodKey {
     /// The namespace.
-    pub namespace: ShortText,
+    pub namespace: SmolStr,
     /// The name; a pod's with the node suffix.
-    pub name: ShortText,
+    pub name: SmolStr,
 }
 
 impl From<&PodFullName> for PodKey {

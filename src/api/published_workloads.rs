@@ -79,7 +79,7 @@ impl PublishedWorkload {
 }
 
 fn key_of(key: &ObjectKey) -> PodKey {
-    PodKey { namespace: (&key.namespace).into(), name: (&key.name).into() }
+    PodKey { namespace: key.namespace.clone(), name: key.name.clone() }
 }
 
 /// The object with its version and where it is managed, and with the defaults of its template.

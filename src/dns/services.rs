@@ -1,6 +1,6 @@
 //! Names of Services, for the zone (S23). **Pure**.
 
-use podstead_pod::ShortText;
+use podstead_pod::SmolStr;
 use podstead_pod::host_ports::Protocol;
 use podstead_service::allocate::Grants;
 use podstead_service::definition::{Definition, Role};
@@ -37,7 +37,7 @@ pub struct NamesOfServices {
     /// Those that own an address.
     by_address: SharedMap<IpAddr, Arc<ServiceNames>>,
     /// Number of Services of each namespace.
-    namespaces: SharedMap<ShortText, usize>,
+    namespaces: SharedMap<SmolStr, usize>,
 }
 
 /// Names as their own key.
@@ -148,7 +148,7 @@ impl NamesOfServices {
 impl FromIterator<ServiceNames> for NamesOfServices {
     fn from_iter<T: IntoIterator<Item = ServiceNames>>(names: T) -> Self {
         let all: Vec<Arc<ServiceNames>> = names.into_iter().map(Arc::new).collect();
-        let mut namespaces: BTreeMap<ShortText, usize> = BTreeMap::new();
+        let mut namespaces: BTreeMap<SmolStr, usize> = BTreeMap::new();
         for names in &all {
             *namespaces.entry(names.name.namespace.clone()).or_default() += 1;
         }

@@ -296,7 +296,7 @@ mod tests {
         let stands = |paths: &Paths| -> Vec<(String, String)> {
             let found = read(paths, Damaged::SetAside).unwrap();
             assert!(found.lost.is_empty(), "{:?}", found.lost);
-            found.read.into_iter().map(|(key, memory)| (key.name, memory.source.as_str().to_owned())).collect()
+            found.read.into_iter().map(|(key, memory)| (key.name.to_string(), memory.source.as_str().to_owned())).collect()
         };
         let named = |all: &[(&str, &str)]| -> Vec<(String, String)> {
             all.iter().map(|(name, source)| ((*name).to_owned(), (*source).to_owned())).collect()

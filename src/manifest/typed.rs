@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
 use podstead_pod::objects::NetworkObject;
-use podstead_pod::{DEFAULT_NAMESPACE, ShortText};
+use podstead_pod::{DEFAULT_NAMESPACE, SmolStr};
 use podstead_workload::object::Workload;
 
 /// An object of a manifest.
@@ -59,9 +59,9 @@ impl std::fmt::Debug for Object {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct ObjectKey {
     /// Such as `Pod`.
-    pub kind: ShortText,
+    pub kind: SmolStr,
     /// The namespace, `default` where the manifest has none.
-    pub namespace: ShortText,
+    pub namespace: SmolStr,
     /// The name as written (without the node suffix).
-    pub name: ShortText,
+    pub name: SmolStr,
 }

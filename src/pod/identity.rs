@@ -1,7 +1,7 @@
 //! Names and IDs as types.
 
 pub use super::annotations::KEEPS_NAME as ANNOTATION_KEEPS_NAME;
-use super::{Pod, ShortText};
+use super::{Pod, SmolStr};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,7 +11,7 @@ macro_rules! name_type {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(ShortText);
+        pub struct $name(SmolStr);
 
         impl $name {
             /// Wraps a value that is known to be well formed.

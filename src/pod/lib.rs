@@ -42,7 +42,6 @@ pub mod resources;
 pub mod restart;
 pub mod security;
 pub mod sharing;
-mod short_text;
 pub mod signal;
 pub mod standards;
 pub mod storage;
@@ -65,7 +64,7 @@ pub use identity::{ContainerId, ContainerName, NodeName, PodFullName, PodUid, So
 pub use k8s_openapi::api::core::v1::Pod;
 pub use origin::{Origin, Position, Severity};
 pub use packed_text::PackedText;
-pub use short_text::ShortText;
+pub use smol_str::SmolStr;
 pub use support::{field_note, is_safe_sysctl};
 
 /// The namespace of objects that are written without one, where nothing else is said.

@@ -1,6 +1,6 @@
 //! The place where an object is written, and how bad a problem with it is.
 
-use super::ShortText;
+use super::SmolStr;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub struct Position {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Origin {
     /// Path as the source names it: relative to the source's root, or the single file's path.
-    pub file: ShortText,
+    pub file: SmolStr,
     /// Position where the object begins.
     pub position: Position,
 }

@@ -4,7 +4,7 @@ use crate::definition::{Direction, Namespaces, Peer, PodPeer, Policy, PortName, 
 use crate::ranges::{Block, Ports};
 use crate::selector::Labels;
 use k8s_openapi::api::core::v1::{Container, Pod};
-use podstead_pod::ShortText;
+use podstead_pod::SmolStr;
 use podstead_pod::host_ports::Protocol;
 use podstead_service::name::ObjectName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -136,14 +136,14 @@ pub struct Classes {
 /// All policies, and the labels of namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policies {
-    by_namespace: BTreeMap<ShortText, Vec<Policy>>,
+    by_namespace: BTreeMap<SmolStr, Vec<Policy>>,
     namespaces: BTreeMap<String, Labels>,
 }
 
 impl Policies {
     /// Sorts policies. `namespaces` are the labels of those that have an object.
     pub fn new(policies: impl IntoIterator<Item = Policy>, namespaces: BTreeMap<String, Labels>) -> Self {
-        let mut by_namespace: BTreeMap<ShortText, Vec<Policy>> = BTreeMap::new();
+        let mut by_namespace: BTreeMap<SmolStr, Vec<Policy>> = BTreeMap::new();
         for policy in policies {
             by_namespace.entry(policy.name.namespace.clone()).or_default().push(policy);
         }

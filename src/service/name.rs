@@ -1,7 +1,7 @@
 //! Names of objects that have a namespace.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use podstead_pod::ShortText;
+use podstead_pod::SmolStr;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -12,9 +12,9 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectName {
     /// Namespace.
-    pub namespace: ShortText,
+    pub namespace: SmolStr,
     /// Name.
-    pub name: ShortText,
+    pub name: SmolStr,
 }
 
 impl ObjectName {

@@ -28,7 +28,7 @@ impl Places {
     fn add(&mut self, accepted: &Accepted, source: &str) {
         let Accepted { key, origin, .. } = accepted;
         if key.kind == "NetworkPolicy" {
-            let name = ObjectName { namespace: (&key.namespace).into(), name: (&key.name).into() };
+            let name = ObjectName { namespace: key.namespace.clone(), name: key.name.clone() };
             self.0.entry(name).or_default().push(place(origin, source));
         }
     }

@@ -640,8 +640,7 @@ impl Expander {
         let mut wanted_keys = BTreeSet::new();
         for job in jobs {
             let Some(name) = job.metadata.name.clone() else { continue };
-            let key =
-                ObjectKey { kind: WorkloadKind::Job.as_str().into(), namespace: (&parent.namespace).into(), name: name.into() };
+            let key = ObjectKey { kind: WorkloadKind::Job.as_str().into(), namespace: parent.namespace.clone(), name: name.into() };
             wanted_keys.insert(key.clone());
             let workload = Arc::new(Workload::Job(Box::new(job)));
             let known = self.units.get(&key).and_then(Unit::live);
@@ -738,16 +737,13 @@ impl Expander {
             for (name, pod) in &live.pods {
                 let Some(admitted) = &pod.admitted else { continue };
                 // A Pod of a manifest has this name before the name of the host is added to it: its key is another one.
-                let key = ObjectKey {
-                    kind: "Pod".into(),
-                    namespace: (&key.namespace).into(),
-                    name: format!("{}/{name}", key.kind).into(),
-                };
+                let key =
+                    ObjectKey { kind: "Pod".into(), namespace: key.namespace.clone(), name: format!("{}/{name}", key.kind).into() };
                 set.pods.insert(key, SetPod { pod: Arc::clone(admitted), origin: live.wanted.origin.clone() });
             }
             for (name, claim) in &live.claims {
                 let kind = "PersistentVolumeClaim".into();
-                let key = ObjectKey { kind, namespace: (&key.namespace).into(), name: name.into() };
+                let key = ObjectKey { kind, namespace: key.namespace.clone(), name: name.into() };
                 // One that a source declares is used as it is (W41).
                 set.claims.entry(key).or_insert_with(|| Arc::clone(claim));
             }

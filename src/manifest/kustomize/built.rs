@@ -6,7 +6,7 @@ use super::texts::Texts;
 use super::tree::{Tree, Value};
 use super::{BuildLimits, Files, emit, paths};
 use crate::Problem;
-use podstead_pod::{Origin, Position, Severity, ShortText};
+use podstead_pod::{Origin, Position, Severity, SmolStr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -159,7 +159,7 @@ impl BuiltObject {
     fn place(&self, at: u32) -> Origin {
         let nowhere = (0, Position { line: 1, column: 1 });
         let (file, position) = self.places.get(at as usize).copied().unwrap_or(nowhere);
-        Origin { file: self.files.get(usize::from(file)).map(ShortText::from).unwrap_or_default(), position }
+        Origin { file: self.files.get(usize::from(file)).map(SmolStr::from).unwrap_or_default(), position }
     }
 
     /// File and position of the value at a path, e.g. `["spec", "containers", "0", "image"]`, or of the nearest value above that is

@@ -32,7 +32,7 @@ impl fmt::Display for ObjectConflict {
 
 /// The objects of a SET.
 pub(super) fn objects_of(set: &Set) -> Own {
-    let name = |kind, key: &ObjectKey| Arc::new(ObjectName { kind, namespace: (&key.namespace).into(), name: (&key.name).into() });
+    let name = |kind, key: &ObjectKey| Arc::new(ObjectName { kind, namespace: key.namespace.clone(), name: key.name.clone() });
     let config_maps =
         set.config_maps.iter().map(|(key, object)| (name(ObjectKind::ConfigMap, key), Object::ConfigMap(Arc::clone(object))));
     let secrets = set.secrets.iter().map(|(key, object)| (name(ObjectKind::Secret, key), Object::Secret(Arc::clone(object))));

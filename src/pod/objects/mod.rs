@@ -22,7 +22,7 @@ pub use reference::references;
 pub use seen::SourceView;
 
 use super::sharing::Sharing;
-use super::{ShortText, SourceId};
+use super::{SmolStr, SourceId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -78,9 +78,9 @@ pub struct ObjectName {
     /// Its kind.
     pub kind: ObjectKind,
     /// The pod's namespace, which is the object's.
-    pub namespace: ShortText,
+    pub namespace: SmolStr,
     /// Its name.
-    pub name: ShortText,
+    pub name: SmolStr,
 }
 
 impl fmt::Display for ObjectName {

@@ -6,7 +6,7 @@ use super::cut;
 use super::objects::PolicyObjects;
 use super::policing::{Origin, PoliceError, Policing};
 use crate::record::RecordError;
-use podstead_pod::{PodFullName, PodUid, ShortText};
+use podstead_pod::{PodFullName, PodUid, SmolStr};
 use podstead_policy::compile::{Classes, PolicedPod, Policies};
 use podstead_policy::definition::Policy;
 use podstead_policy::selector::Selector;
@@ -132,8 +132,8 @@ impl Shared {
 }
 
 /// Policies that allow nothing in these namespaces.
-fn closed(namespaces: impl Iterator<Item = ShortText>) -> Policies {
-    let namespaces: BTreeSet<ShortText> = namespaces.collect();
+fn closed(namespaces: impl Iterator<Item = SmolStr>) -> Policies {
+    let namespaces: BTreeSet<SmolStr> = namespaces.collect();
     let deny = namespaces.into_iter().map(|namespace| Policy {
         name: ObjectName { namespace, name: "podstead-record-lost".into() },
         only_of: None,
