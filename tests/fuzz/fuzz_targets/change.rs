@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
                 && text.bytes.len() < limits.max_bytes
             {
                 let again = located(&text.bytes, "default", &limits);
-                assert!(again.is_empty() || again.iter().any(|found| found.value == wanted) || object.key.kind != wanted["kind"]);
+                assert!(again.is_empty() || again.iter().any(|found| found.value == wanted) || *object.key.kind != wanted["kind"]);
             }
         }
         removed(file, &object, &limits);

@@ -29,7 +29,7 @@ fuzz_target!(|input: Vec<(u8, Vec<u8>)>| {
         assert!(!problem.to_string().contains(char::is_control));
     }
     for object in &built.objects {
-        assert!(built.read.contains(&object.origin().file), "{object:?}");
+        assert!(built.read.contains(object.origin().file.as_str()), "{object:?}");
         for problem in object.decode("default", &limits.manifest).problems {
             assert!(!problem.to_string().contains(char::is_control));
         }
