@@ -85,7 +85,7 @@ async fn a_client_certificate_opens_the_door() {
     let server = WebServer::start(repository.root(), &authority, Door::Certificate);
     let state = tempfile::tempdir().unwrap();
     let text = start(GitOptions { http: trusting(&authority), ..options(&server.url(), state.path()) }).failure().await;
-    assert!(text.contains("403") && text.contains("client certificate"), "{text}");
+    assert!(text.contains("403") && text.contains("clientCertFile"), "{text}");
     let client_certificate = Some((authority.client_certificate.clone(), authority.client_key.clone()));
     let http = HttpAccess { client_certificate, ..trusting(&authority) };
     let mut source = start(GitOptions { http, ..options(&server.url(), state.path()) });
