@@ -153,7 +153,8 @@ impl State {
             return;
         }
         for (before, after) in self.pods.replace(pods) {
-            if self.objects.sharing().restricts_any() && identity(before.as_deref()) != identity(after.as_deref()) {
+            let is_another = self.objects.sharing().restricts_any() && identity(before.as_deref()) != identity(after.as_deref());
+            if is_another {
                 // A name of a restricted source's Service may be that of a pod of others.
                 self.pool = None;
             }
@@ -165,8 +166,9 @@ impl State {
             let addresses = |pod: &Option<Arc<PublishedPod>>| -> BTreeSet<IpAddr> {
                 pod.iter().flat_map(|pod| pod.backend.addresses.iter().copied()).collect()
             };
-            // A listed address is elsewhere unless a pod has it.
-            for address in &addresses(&before) ^ &addresses(&after) {
+            // A listed address is elsewhere unless a pod has it that may join the Service.
+            let (before, after) = (addresses(&before), addresses(&after));
+            for address in if is_another { &before | &after } else { &before ^ &after } {
                 for hash in self.listed.with(address).collect::<Vec<_>>() {
                     self.mark_hash(hash);
                 }

@@ -236,6 +236,19 @@ proptest! {
 }
 
 #[test]
+fn turn_of_a_pod_with_another_source_looks_at_services_that_list_its_address() {
+    let (mut world, mut served) = (World::new(true), Served::default());
+    world.put_service("listed", "a", Some(json!({"ports": [{"port": 80}]})));
+    world.put_slice("listed", "listed", Some(vec!["10.201.0.40".to_owned()]));
+    for source in ["a", "b", "a"] {
+        world.put_pod(1, source, Some(("none", 40, true)));
+        let (objects, recorded) = (world.objects(), Arc::clone(&served.recorded));
+        served.turn(&objects, &world.pods);
+        served.assert_as_whole(&recorded, &objects, &world.pods);
+    }
+}
+
+#[test]
 fn turn_of_a_pod_looks_at_its_own_services() {
     let (mut world, mut served) = (World::new(false), Served::default());
     for number in 0..20 {
