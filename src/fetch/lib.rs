@@ -8,7 +8,7 @@
 //! Nothing is decided here about the answer: redirects, credentials, deadlines, limits, digests, and whether to ask again, are the caller's. The daemon
 //! believes nothing that it does not check: lengths are compared, headers that nobody asked for are refused, texts are cut and cleaned.
 //!
-//! Where no job is needed, because the server is chosen by the host's own configuration and its answer is a status, or because the user's own command asks,
+//! If no job is needed, because the server is chosen by the host's own configuration and its answer is a status, or because the user's own command asks,
 //! the same is done in this process: [`Requester::here`].
 //!
 //! [`Failure`]: podstead_outbound::Failure

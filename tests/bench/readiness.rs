@@ -1,4 +1,4 @@
-//! How soon connections follow the readiness of a pod: from the answer of its probe to the first connection that its Service leads there, and from the
+//! The time until connections follow the readiness of a pod: from the answer of its probe to the first connection that its Service leads there, and from the
 //! answer that it is not ready to the first connection that is refused; beside 1,000 other Services.
 //!
 //! The times hold the reading of the answer, the pod's status and the change of packet rules. The client connects without pause.

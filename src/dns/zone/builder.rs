@@ -136,7 +136,7 @@ impl ZoneBuilder {
         claims
     }
 
-    /// Who has an address, and where it leads back to: to the last pod that has a name.
+    /// The owners of an address, and the name that it leads back to: of the last pod that has a name.
     fn owned(&self, address: IpAddr) -> Owned {
         let mut owned = Owned::default();
         for pod in self.owning.get(&address).into_iter().flatten().filter_map(|uid| self.pods.get(uid)) {

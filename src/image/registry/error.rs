@@ -51,7 +51,7 @@ pub(crate) enum RegistryError {
     Process {
         /// The host.
         host: String,
-        /// What became of it.
+        /// The cause.
         reason: String,
     },
     /// Fewer bytes than the minimum rate asks for.

@@ -10,7 +10,7 @@ const STEP: u64 = 8 << 20;
 /// Files of a step: they stay open until the next one.
 const FILES: usize = 96;
 
-/// What is on its way to the disk.
+/// Files and bytes that are on their way to the disk.
 #[derive(Debug, Default)]
 pub(super) struct WriteBack {
     /// Bytes since the step before.

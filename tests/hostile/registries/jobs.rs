@@ -47,7 +47,7 @@ async fn ask(client: &HttpClient, url: &str, timeout: Duration) -> Result<Vec<u8
     answer.body(LIMIT).await.map(Vec::from).map_err(|error| error.to_string())
 }
 
-/// What is told of an attack.
+/// The error that an attack ends in.
 async fn refused(client: &HttpClient, word: &str) -> String {
     let server = attacking(word);
     ask(client, &server.url("/"), Duration::from_secs(60)).await.unwrap_err()
