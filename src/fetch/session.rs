@@ -15,6 +15,9 @@ use reqwest::Method;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
+/// Servers of a session whose processes and connections are kept: a hostile server can lead to any number of others.
+const SERVERS_MAX: usize = 8;
+
 /// The process in which requests are sent.
 #[derive(Clone, Debug)]
 pub struct Requester(Way);
@@ -46,6 +49,7 @@ impl Requester {
     }
 }
 
+/// Each with its setup, the one that was used last at the end.
 type Made<T> = Mutex<Vec<(Setup, T)>>;
 
 #[derive(Debug)]
@@ -55,7 +59,7 @@ enum Inner {
 }
 
 /// One poll of a source, or one pull with one of its credentials. Clones are of the same one. Its jobs end when it is dropped, and all of its
-/// responses.
+/// responses. Beyond eight servers, the job of the one that was asked the longest ago ends with its responses.
 #[derive(Clone, Debug)]
 pub struct Session(Arc<Inner>);
 
@@ -97,12 +101,25 @@ fn may_repeat(method: &Method) -> bool {
 
 async fn of(engines: &Made<Engine>, setup: &Setup) -> Result<Engine, Failure> {
     let mut engines = engines.lock().await;
-    if let Some((_, engine)) = engines.iter().find(|(made_with, _)| made_with == setup) {
-        return Ok(engine.clone());
+    if let Some(engine) = known(&mut engines, setup) {
+        return Ok(engine);
     }
     let engine = Engine::new(setup)?;
-    engines.push((setup.clone(), engine.clone()));
+    keep(&mut engines, setup, engine.clone());
     Ok(engine)
+}
+
+fn known<T: Clone>(made: &mut Vec<(Setup, T)>, setup: &Setup) -> Option<T> {
+    let place = made.iter().position(|(made_with, _)| made_with == setup)?;
+    made[place..].rotate_left(1);
+    made.last().map(|(_, one)| one.clone())
+}
+
+fn keep<T>(made: &mut Vec<(Setup, T)>, setup: &Setup, one: T) {
+    if made.len() >= SERVERS_MAX {
+        made.remove(0);
+    }
+    made.push((setup.clone(), one));
 }
 
 async fn ask(jobs: &Arc<Jobs>, running: &Made<Arc<Running>>, setup: &Setup, request: &Request) -> Result<Response, Fault> {
@@ -131,13 +148,13 @@ async fn ask(jobs: &Arc<Jobs>, running: &Made<Arc<Running>>, setup: &Setup, requ
 async fn job_of(jobs: &Arc<Jobs>, running: &Made<Arc<Running>>, setup: &Setup) -> Result<Arc<Running>, JobError> {
     let mut running = running.lock().await;
     running.retain(|(_, job)| !job.is_over());
-    if let Some((_, job)) = running.iter().find(|(made_with, _)| made_with == setup) {
-        return Ok(Arc::clone(job));
+    if let Some(job) = known(&mut running, setup) {
+        return Ok(job);
     }
     let (jobs, made_with) = (Arc::clone(jobs), setup.clone());
     let started = tokio::task::spawn_blocking(move || Running::start(&jobs, &made_with)).await;
     let job = Arc::new(started.map_err(|error| JobError::prepare(std::io::Error::other(error)))??);
-    running.push((setup.clone(), Arc::clone(&job)));
+    keep(&mut running, setup, Arc::clone(&job));
     Ok(job)
 }
 

@@ -188,3 +188,24 @@ async fn redirect_is_followed_by_another_process() {
     drop(client);
     slice.assert_empty();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redirects_to_many_servers_keep_few_processes() {
+    const KEPT: usize = 8;
+    let slice = Slice::new("fetch-many");
+    let (client, _events) = client(slice.settings().jobs);
+    let others: Vec<Server> = (0..KEPT + 4).map(|_| Server::http("127.0.0.2", |_| Reply::status(200))).collect();
+    let to: Vec<String> = others.iter().map(|other| other.url("/")).collect();
+    let next = Mutex::new(to.into_iter().cycle());
+    let origin = Server::http("127.0.0.2", move |_| Reply::redirect(&next.lock().unwrap().next().unwrap()));
+    for _ in 0..2 * others.len() {
+        ask(&client, &origin.url("/"), Duration::from_secs(60)).await.unwrap();
+    }
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while slice.jobs().len() > KEPT && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(slice.jobs().len(), KEPT);
+    drop(client);
+    slice.assert_empty();
+}
