@@ -109,7 +109,7 @@ async fn of(engines: &Made<Engine>, setup: &Setup) -> Result<Engine, Failure> {
     Ok(engine)
 }
 
-fn known<T: Clone>(made: &mut Vec<(Setup, T)>, setup: &Setup) -> Option<T> {
+fn known<T: Clone>(made: &mut [(Setup, T)], setup: &Setup) -> Option<T> {
     let place = made.iter().position(|(made_with, _)| made_with == setup)?;
     made[place..].rotate_left(1);
     made.last().map(|(_, one)| one.clone())
