@@ -197,7 +197,7 @@ async fn redirects_to_many_servers_keep_few_processes() {
     let others: Vec<Server> = (0..KEPT + 4).map(|_| Server::http("127.0.0.2", |_| Reply::status(200))).collect();
     let to: Vec<String> = others.iter().map(|other| other.url("/")).collect();
     let next = Mutex::new(to.into_iter().cycle());
-    let origin = Server::http("127.0.0.2", move |_| Reply::redirect(&next.lock().unwrap().next().unwrap()));
+    let origin = Server::http("127.0.0.2", move |_| Reply::redirect(next.lock().unwrap().next().unwrap()));
     for _ in 0..2 * others.len() {
         ask(&client, &origin.url("/"), Duration::from_secs(60)).await.unwrap();
     }
