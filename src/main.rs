@@ -9,6 +9,7 @@ fn main() -> ExitCode {
         Some(podstead::image::unpack_job::TASK) => podstead::image::unpack_job::run(),
         Some(podstead::fetch::TASK) => podstead::fetch::run(),
         Some(podstead::source::git::job::TASK) => podstead::source::git::job::run(),
+        Some(podstead::source::tree_job::TASK) => podstead::source::tree_job::run(),
         Some(podstead::volume::nfs::TASK) => podstead::volume::nfs::run(),
         Some(podstead::job::program::TASK) => podstead::job::program::run(),
         Some(_) => ExitCode::FAILURE,

@@ -2,7 +2,7 @@
 
 use podstead_api::Writable;
 use podstead_config::{BundlePlace, Config, GitPlace, HttpPlace, OciPlace, SourceConfig, SourcePlace, SshAccess};
-use podstead_image::{ImageStore, Repositories};
+use podstead_image::ImageStore;
 use podstead_pod::{Revision, SourceId};
 use podstead_settings::Allow;
 use podstead_source::PodSource;
@@ -13,6 +13,7 @@ use podstead_source::git::{GitLimits, GitOptions, GitSource, ReadLimits, SshOpti
 use podstead_source::http::{HttpOptions, HttpSource};
 use podstead_source::http_client::shown;
 use podstead_source::oci::{OciOptions, OciSource};
+use podstead_source::tree_job::ArtifactJobs;
 use podstead_store::CheckContext;
 use podstead_store::intake::IntakeSource;
 use podstead_store::last_good::LastGood;
@@ -132,7 +133,7 @@ pub(super) fn follow(
         }
         SourcePlace::Oci(place) => {
             let state = paths.source(name);
-            let options = oci_options(place.clone(), *allow_rollback, state, machine_key, &images.repositories());
+            let options = oci_options(place.clone(), *allow_rollback, state, machine_key, images);
             Box::new(OciSource::new(name.clone(), options))
         }
         SourcePlace::Bundle(place) => {
@@ -168,10 +169,15 @@ fn bundle_options(
         digests_only: source.allow.is_some(),
         has_last_good: last_accepted(paths, &source.name).is_some(),
         limits: ReadLimits::default(),
+        jobs: artifact_jobs(images),
         images: Arc::clone(images),
         state: paths.source(&source.name),
         machine_key: machine_key.clone(),
     }
+}
+
+fn artifact_jobs(images: &Arc<ImageStore>) -> Arc<ArtifactJobs> {
+    Arc::new(ArtifactJobs::new(Arc::clone(images.launcher()), Arc::clone(images.events())))
 }
 
 fn oci_options(
@@ -179,16 +185,17 @@ fn oci_options(
     allow_rollback: bool,
     state: PathBuf,
     machine_key: &MachineKey,
-    repositories: &Repositories,
+    images: &Arc<ImageStore>,
 ) -> OciOptions {
     let OciPlace { url, follow, path, interval, timeout, keys } = place;
     OciOptions {
-        repositories: repositories.clone(),
+        repositories: images.repositories(),
         url,
         follow,
         path,
         interval,
         timeout,
+        jobs: artifact_jobs(images),
         limits: ReadLimits::default(),
         keys,
         allow_rollback,

@@ -127,19 +127,19 @@ async fn pass_on(engine: &Result<Engine, Failure>, request: Request, to: &mut Ow
         Ok(engine) => engine.send(request).await,
         Err(failure) => Err(failure.clone()),
     };
-    let (head, mut response) = match answered {
-        Ok((head, response)) => (head, response),
+    let (head, mut coming) = match answered {
+        Ok((head, coming)) => (head, coming),
         Err(failure) => return say(to, &Reply::Failed(failure)).await,
     };
     #[cfg(feature = "testing")]
-    crate::attack::attack(response.headers(), to).await?;
+    crate::attack::attack(coming.response().headers(), to).await?;
     let Ok(reply) = encoded(&Reply::Head(head)) else { return say(to, &Reply::Failed(Failure::Headers)).await };
     to.write_all(&reply).await?;
     let end = loop {
-        match response.chunk().await {
+        match coming.chunk().await {
             Ok(Some(chunk)) => pieces(chunk, to).await?,
             Ok(None) => break BodyEnd::Whole,
-            Err(error) => break BodyEnd::Failed(Failure::of(&error)),
+            Err(failure) => break BodyEnd::Failed(failure),
         }
     };
     to.write_u32(0).await?;

@@ -1,12 +1,13 @@
 //! The HTTP client itself: HTTP/1.1, rustls with ring, the system's resolver.
 
+use crate::coming::Coming;
 use crate::message::{Head, chosen};
 use crate::request::Request;
 use crate::setup::{Hidden, Proxies, Setup};
 use podstead_outbound::{AddressGuard, Failure, GuardedResolver, headers_are_too_large, install_provider};
 use podstead_telemetry::error_chain;
 use reqwest::header::HeaderValue;
-use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Response};
+use reqwest::{Client, ClientBuilder, NoProxy, Proxy};
 use rustls::ClientConfig;
 use std::sync::Arc;
 
@@ -47,8 +48,8 @@ impl Engine {
     }
 
     /// Sends a request; the answer up to the end of its headers.
-    pub(crate) async fn send(&self, request: Request) -> Result<(Head, Response), Failure> {
-        let Request { method, url, headers, body, timeout, homes } = request;
+    pub(crate) async fn send(&self, request: Request) -> Result<(Head, Coming), Failure> {
+        let Request { method, url, headers, body, unpack, timeout, homes } = request;
         if Setup::peer_of(&url) != self.peer {
             return Err(Failure::Setup("it is for another server".to_owned()));
         }
@@ -66,13 +67,9 @@ impl Engine {
         if headers_are_too_large(response.headers()) {
             return Err(Failure::Headers);
         }
-        let head = Head {
-            status: response.status().as_u16(),
-            headers: chosen(response.headers()),
-            length: response.content_length(),
-            remote: response.remote_addr(),
-        };
-        Ok((head, response))
+        let (status, headers, remote) = (response.status().as_u16(), chosen(response.headers()), response.remote_addr());
+        let coming = Coming::new(response, unpack);
+        Ok((Head { status, headers, length: coming.length(), remote }, coming))
     }
 }
 

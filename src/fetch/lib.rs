@@ -16,6 +16,7 @@
 #[cfg(feature = "testing")]
 mod attack;
 mod child;
+mod coming;
 mod engine;
 mod error;
 mod files;

@@ -75,6 +75,7 @@ pub(crate) struct Question {
     pub(crate) headers: Vec<(String, String)>,
     /// Bytes of the body, which follow.
     pub(crate) body: u64,
+    pub(crate) unpack: Option<u64>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) homes: Vec<IpAddr>,
 }
@@ -140,6 +141,7 @@ impl Question {
             url: request.url.as_str().to_owned(),
             headers: headers.collect(),
             body: request.body.len() as u64,
+            unpack: request.unpack,
             timeout: request.timeout,
             homes: request.homes.clone(),
         }
@@ -156,6 +158,7 @@ impl Question {
             url: Url::parse(&self.url).ok()?,
             headers,
             body: bytes::Bytes::new(),
+            unpack: self.unpack,
             timeout: self.timeout,
             homes: self.homes,
         })
@@ -178,6 +181,7 @@ mod tests {
             url: "https://registry.lan:5000/v2/a?b=%20c".parse().unwrap(),
             headers,
             body: Bytes::from_static(b"body"),
+            unpack: Some(7),
             timeout: Some(Duration::from_millis(1)),
             homes: vec!["127.0.0.1".parse().unwrap()],
         };
@@ -188,7 +192,7 @@ mod tests {
         assert_eq!(found.body, 4);
         let found = found.request().unwrap();
         assert_eq!((found.method, found.url, found.headers), (request.method, request.url, request.headers));
-        assert_eq!((found.timeout, found.homes), (request.timeout, request.homes));
+        assert_eq!((found.unpack, found.timeout, found.homes), (Some(7), request.timeout, request.homes));
     }
 
     #[test]

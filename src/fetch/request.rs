@@ -17,6 +17,9 @@ pub struct Request {
     pub headers: HeaderMap,
     /// The body; none if it is empty.
     pub body: Bytes,
+    /// Largest body of an answer that is compressed with gzip, in bytes, before and after decompression. Such a body then comes decompressed;
+    /// `None`: every body comes as the server sends it.
+    pub unpack: Option<u64>,
     /// Limit for the whole answer.
     pub timeout: Option<Duration>,
     /// Local addresses that may be reached where a server leads.

@@ -1,5 +1,6 @@
 //! An answer, whichever process asked.
 
+use crate::coming::Coming;
 use crate::incoming::Incoming;
 use crate::message::Head;
 use crate::request::header_value;
@@ -23,7 +24,7 @@ pub struct Response {
 #[derive(Debug)]
 pub(crate) enum Body {
     /// This process asked.
-    Here(reqwest::Response),
+    Here(Box<Coming>),
     /// A job asked.
     Job(Box<Incoming>),
 }
@@ -62,7 +63,7 @@ impl Response {
     /// The next part of the body; `None` at its end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         match &mut self.body {
-            Body::Here(response) => response.chunk().await.map_err(|error| Failure::of(&error)),
+            Body::Here(coming) => coming.chunk().await,
             Body::Job(incoming) => incoming.chunk().await,
         }
     }

@@ -69,8 +69,8 @@ impl Session {
         match &*self.0 {
             Inner::Here(engines) => {
                 let engine = of(engines, setup).await?;
-                let (head, response) = engine.send(request).await?;
-                Response::new(&head, Body::Here(response)).ok_or_else(no_head)
+                let (head, coming) = engine.send(request).await?;
+                Response::new(&head, Body::Here(Box::new(coming))).ok_or_else(no_head)
             }
             Inner::Jobs(jobs, running) => {
                 let first = ask(jobs, running, setup, &request).await;

@@ -28,6 +28,9 @@ pub const READ_ALL: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
 /// No rights at all, for jobs that only compute.
 pub const NOTHING: CapabilitySet = CapabilitySet::empty();
 
+/// Any directory that each host has: an empty root is mounted there first.
+const MOUNT_POINT: &str = "/tmp";
+
 /// The highest number of a capability that any kernel may have.
 const LAST_CAPABILITY: u64 = 63;
 
@@ -101,6 +104,16 @@ pub fn confine_in_network(
     filter.apply().map_err(at("restrict system calls"))
 }
 
+/// As [`confine`], for a job that only computes: it has no capabilities, no network, the common system calls alone, and sees no file.
+pub fn confine_without_files(user: JobUser, limits: &Rlimits) -> Result<(), ConfineError> {
+    let filter = Filter::of(&[]).map_err(at("make the filter of system calls"))?;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    limit(limits).map_err(at("set limits"))?;
+    no_files().map_err(at("leave the host's files"))?;
+    become_user(user, NOTHING).map_err(at("become another user"))?;
+    filter.apply().map_err(at("restrict system calls"))
+}
+
 /// As [`confine`], for a program of the host, which is executed next: it has the files that `enter_root` leaves, the network of the host, and all system
 /// calls.
 pub(crate) fn confine_program(
@@ -143,6 +156,15 @@ fn only_tree(tree: &OwnedFd) -> io::Result<()> {
     // Any place of this namespace will do: it is left next.
     mount_tree::attach(tree, Path::new("/"))?;
     jail::enter(tree)
+}
+
+/// Leaves an empty directory, which nobody but root can change, as all there is of files, and a network without interfaces.
+fn no_files() -> io::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNET)?;
+    own_mounts()?;
+    // It may be a link.
+    let place = std::fs::canonicalize(MOUNT_POINT)?;
+    jail::enter(&jail::make(&place, &[])?)
 }
 
 /// Leaves the mounts of the host to the host: whatever is mounted from now on is seen by this process alone.

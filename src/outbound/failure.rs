@@ -29,6 +29,10 @@ pub enum Failure {
     Forbidden(ForbiddenAddress),
     /// Headers of more than [`MAX_HEADERS`](super::MAX_HEADERS) bytes.
     Headers,
+    /// The body is larger than this number of bytes, compressed or not.
+    TooLarge(u64),
+    /// The body cannot be decompressed; what is wrong with it.
+    Encoding(String),
     /// No request can be sent with these settings; what is wrong with them.
     Setup(String),
     /// The process that asked failed by itself; what became of it.
@@ -72,7 +76,8 @@ impl Failure {
             Self::Forbidden(ForbiddenAddress(host)) => Self::Forbidden(ForbiddenAddress(change(&host))),
             Self::Setup(text) => Self::Setup(change(&text)),
             Self::Process(text) => Self::Process(change(&text)),
-            Self::Stalled | Self::Headers => self,
+            Self::Encoding(text) => Self::Encoding(change(&text)),
+            Self::Stalled | Self::Headers | Self::TooLarge(_) => self,
         }
     }
 
@@ -86,6 +91,8 @@ impl Failure {
             Self::Broken(reason) => format!("response from {host} was cut off: {reason}"),
             Self::Forbidden(error) => error.to_string(),
             Self::Headers => format!("response headers from {host} are larger than {} KiB", MAX_HEADERS >> 10),
+            Self::TooLarge(limit) => format!("response from {host} is larger than {limit} bytes"),
+            Self::Encoding(reason) => format!("response from {host} {reason}"),
             Self::Setup(reason) => format!("cannot prepare a request to {host}: {reason}"),
             Self::Process(reason) => format!("no response from {host}: {reason}"),
         }

@@ -17,6 +17,7 @@ pub mod polling;
 mod revision;
 mod sealed;
 mod signers;
+pub mod tree_job;
 mod tree_rules;
 pub mod webhook;
 

@@ -11,19 +11,22 @@ const MARKS: [&str; 8] =
 const ALLOWED: &[(&str, &str)] = &[
     ("image/compression.rs", "runs in the job"),
     ("image/tar.rs", "runs in the job; the daemon lists archives of images with it, which is safe Rust"),
-    ("image/import/archive.rs", "lists archives of images"),
+    (
+        "image/import/archive.rs",
+        "lists archives of images, in safe Rust; those that are compressed as a whole are decompressed by a job",
+    ),
     (
         "image/check/list.rs",
         "lists that the daemon compressed itself; read only with the digest that the record of the layer names",
     ),
     ("image/check/sum.rs", "CRC-32 of files that were unpacked"),
     ("image/check/walk.rs", "computes checksums of files, and decompresses nothing"),
-    ("source/oci/tree/mod.rs", "artifacts of sources; bounded, in memory"),
+    ("source/oci/tree/mod.rs", "runs in the job"),
     (
         "source/bundle/archive.rs",
         "lists bundles, which are not compressed, in safe Rust; nothing is taken before its digest is that of the document",
     ),
-    ("source/http_client/answer.rs", "answers of servers; bounded, zlib-rs"),
+    ("fetch/coming.rs", "runs in the job, and in the command of a user who makes a bundle"),
     ("source/git/protocol/pack.rs", "runs in the job"),
     (
         "source/git/work_tree.rs",
@@ -65,4 +68,22 @@ fn outside_bytes_are_decompressed_in_jobs() {
     );
     let unused: Vec<_> = allowed.difference(&found).collect();
     assert!(unused.is_empty(), "{unused:?} need no reason any more");
+}
+
+/// Parsers that run in a job alone, and the files that may name them.
+const USERS: &[(&str, &[&str])] = &[
+    ("oci::tree", &["source/tree_job/child.rs"]),
+    ("unpack_alone", &["image/unpack_job/stream.rs"]),
+    ("PackScan", &["source/git/job/index.rs"]),
+];
+
+#[test]
+fn parsers_of_jobs_are_used_by_jobs_alone() {
+    let files = source_files();
+    for (parser, users) in USERS {
+        let uses = |line: &str| line.trim_start().starts_with("use ") && line.contains(parser);
+        let users_found = files.iter().filter(|file| file.product_lines().any(|(_, line)| uses(line)));
+        let found: Vec<&str> = users_found.map(|file| file.path.as_str()).collect();
+        assert_eq!(found, *users, "users of {parser}");
+    }
 }

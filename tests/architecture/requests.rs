@@ -18,8 +18,8 @@ const MARKS: [&str; 8] = [
 /// Files that have one, and why.
 const ALLOWED: &[(&str, &str)] = &[
     ("fetch/child.rs", "runs in the job"),
+    ("fetch/coming.rs", "runs in the job; elsewhere it holds the answer of a request that the process sent itself"),
     ("fetch/engine.rs", "runs in the job"),
-    ("fetch/response.rs", "holds the answer of a request that this process sent itself"),
     ("fetch/setup.rs", "makes the settings of TLS, in the job"),
     ("outbound/tls.rs", "makes the settings of TLS, in the job and for the cluster"),
     ("upstream/client/identity.rs", "the cluster that the configuration names; it is believed"),

@@ -1,7 +1,7 @@
 //! Groups of jobs, the daemon's short-lived helpers: one each, for the time of one task.
 
 use super::control::{children, keyed, make, write};
-use super::limits::settings;
+use super::limits::{Setting, settings};
 use super::tree::below;
 use super::{CgroupError, CgroupVersion, Cgroups};
 use podstead_pod::resources::CgroupResources;
@@ -18,7 +18,17 @@ pub struct JobLimits {
 }
 
 /// Controllers of a job's group: what limits it, and on v1 what finds its processes.
-const CONTROLLERS: [&str; 3] = ["freezer", "memory", "pids"];
+const CONTROLLERS: [&str; 4] = ["cpu", "freezer", "memory", "pids"];
+
+/// The share of the processors that all jobs have together: a third of that of a pod with a request of one processor, or of the shims. The nice value of a job
+/// counts only against processes of its own group. **Pure**.
+fn weight(version: CgroupVersion) -> Setting {
+    let (file, value) = match version {
+        CgroupVersion::V1 => ("cpu.shares", "341"),
+        CgroupVersion::V2 => ("cpu.weight", "33"),
+    };
+    Setting { controller: "cpu", file: file.to_owned(), value: value.to_owned(), resets: true, is_default: false }
+}
 
 impl Cgroups {
     /// The parent of all groups of jobs.
@@ -34,6 +44,7 @@ impl Cgroups {
         // The parent is there but for the first time.
         if make_all().is_err() {
             self.divide(&self.jobs())?;
+            self.weigh_jobs();
             make_all()?;
         }
         let number = |value: u64| i64::try_from(value).ok();
@@ -45,6 +56,13 @@ impl Cgroups {
             }
         }
         Ok(path)
+    }
+
+    /// Sets the share of all jobs. A host without this share lets them run as everything else.
+    fn weigh_jobs(&self) {
+        if let Err(error) = self.apply(&self.jobs(), std::iter::once(weight(self.version()))) {
+            tracing::debug!(error = &error as &dyn std::error::Error, "jobs have as much of the processors as pods");
+        }
     }
 
     /// Moves a process into a group that was made by [`Cgroups::create_job`].
@@ -65,9 +83,10 @@ impl Cgroups {
         keyed(&below(root, path).join(file), "oom_kill").is_ok_and(|kills| kills.is_some_and(|kills| kills > 0))
     }
 
-    /// Ends the jobs that an earlier daemon left, and removes their groups.
+    /// Ends the jobs that an earlier daemon left, removes their groups, and sets the share of those to come if their parent is there.
     pub fn sweep_jobs(&self, patience: Duration) -> Result<(), CgroupError> {
         let jobs = self.jobs();
+        self.weigh_jobs();
         for root in self.roots_for_jobs() {
             for name in children(&below(root, &jobs))? {
                 let path = jobs.join(name);
@@ -83,5 +102,21 @@ impl Cgroups {
         let mut roots: Vec<&Path> = CONTROLLERS.iter().filter_map(|name| self.hierarchies.controller(name)).collect();
         roots.dedup();
         roots
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_have_a_third_of_the_usual_share() {
+        let written = |version| {
+            let Setting { controller, file, value, resets, .. } = weight(version);
+            assert!(resets, "a host without the file starts jobs all the same");
+            format!("{controller} {file}={value}")
+        };
+        assert_eq!(written(CgroupVersion::V1), "cpu cpu.shares=341");
+        assert_eq!(written(CgroupVersion::V2), "cpu cpu.weight=33");
     }
 }

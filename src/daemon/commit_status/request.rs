@@ -77,7 +77,7 @@ pub(super) async fn send(config: &CommitStatus, report: &Report, node: &str) -> 
         ..HttpAccess::default()
     };
     let body = body.to_string().into_bytes().into();
-    let request = HttpRequest { method: Method::POST, url, headers, is_led: false, body, timeout: TIMEOUT };
+    let request = HttpRequest { method: Method::POST, url, headers, is_led: false, body, unpack: None, timeout: TIMEOUT };
     let answer = match HttpClient::new(access, Requester::here()).send(request).await {
         Ok(answer) => answer,
         Err(error) => return Attempt::Failed(error_chain(&error).to_string(), None),

@@ -167,7 +167,8 @@ async fn post(url: &HookUrl, access: HttpAccess, body: String, message: &Message
     if let Ok(id) = HeaderValue::from_str(&message.notice.id) {
         headers.insert(DELIVERY, id);
     }
-    let request = HttpRequest { method: Method::POST, url, headers, is_led: false, body: body.into_bytes().into(), timeout };
+    let body = body.into_bytes().into();
+    let request = HttpRequest { method: Method::POST, url, headers, is_led: false, body, unpack: None, timeout };
     match HttpClient::new(access, Requester::here()).send(request).await {
         // The body of the answer means nothing, and is not read.
         Ok(answer) => judge(answer.status(), answer.retry_after()),

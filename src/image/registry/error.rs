@@ -358,7 +358,8 @@ impl RegistryError {
             Failure::Stalled => Self::Stalled { host },
             Failure::Forbidden(error) => Self::Forbidden(error),
             Failure::Headers => Self::Headers { host },
-            Failure::Broken(reason) => Self::Broken { host, reason },
+            Failure::Broken(reason) | Failure::Encoding(reason) => Self::Broken { host, reason },
+            Failure::TooLarge(limit) => Self::Broken { host, reason: format!("it is larger than {limit} bytes") },
             Failure::Setup(reason) => Self::Setup { host, reason },
             Failure::Process(reason) => Self::Process { host, reason },
         }

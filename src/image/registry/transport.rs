@@ -170,7 +170,7 @@ impl Transport {
         let Asked { method, url, headers, body } = asked;
         let host = || self.name(&url);
         let timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let request = Request { method, url: url.clone(), headers, body, timeout, homes: self.guard.homes() };
+        let request = Request { method, url: url.clone(), headers, body, unpack: None, timeout, homes: self.guard.homes() };
         let response = match tokio::time::timeout(HEAD_TIMEOUT.min(self.stall), session.send(setup, request)).await {
             Ok(sent) => sent.map_err(|failure| RegistryError::from_http(&host(), failure))?,
             Err(_) => return Err(RegistryError::Stalled { host: host() }),

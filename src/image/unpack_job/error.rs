@@ -71,14 +71,17 @@ impl JobError {
 
 /// Limits of the process, for messages.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ProcessLimits {
-    pub(super) memory: u64,
-    pub(super) cpu_secs: u64,
-    pub(super) file_bytes: u64,
+pub struct ProcessLimits {
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Seconds of processor time.
+    pub cpu_secs: u64,
+    /// Length of a file, in bytes.
+    pub file_bytes: u64,
 }
 
 /// The error that an end is; `None` for one in order.
-pub(super) fn of_end(end: End, limits: &ProcessLimits) -> Option<JobError> {
+pub fn of_end(end: End, limits: &ProcessLimits) -> Option<JobError> {
     match end {
         End::Exit(0) => None,
         End::Exit(code) => Some(JobError::NoAnswer(code)),

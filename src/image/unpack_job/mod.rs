@@ -16,7 +16,7 @@ mod wire;
 
 pub use child::run;
 pub use decompress::Decompressed;
-pub use error::JobError;
+pub use error::{JobError, ProcessLimits, of_end};
 pub use unpacker::Unpacker;
 #[cfg(feature = "testing")]
 pub use watch::is_answer;

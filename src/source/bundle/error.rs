@@ -3,7 +3,7 @@
 use super::archive::ArchiveError;
 use super::order::OrderError;
 use crate::SignersError;
-use crate::oci::tree::TreeError;
+use crate::tree_job::ReadError;
 use podstead_runtime::ImageError;
 use podstead_trust::TrustError;
 use std::io;
@@ -79,7 +79,7 @@ pub(super) enum BundleError {
         path: PathBuf,
         /// The reason.
         #[source]
-        source: TreeError,
+        source: ReadError,
     },
     /// The images in it.
     #[error(transparent)]

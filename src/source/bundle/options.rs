@@ -1,6 +1,7 @@
 //! Options of a source of bundles.
 
 use crate::SignatureRequirement;
+use crate::tree_job::ArtifactJobs;
 use crate::tree_rules::ReadLimits;
 use podstead_image::ImageStore;
 use podstead_sys::machine_key::MachineKey;
@@ -35,6 +36,8 @@ pub struct BundleOptions {
     pub has_last_good: bool,
     /// Limits for reading manifests.
     pub limits: ReadLimits,
+    /// Starts the jobs that read archives.
+    pub jobs: Arc<ArtifactJobs>,
     /// The store of images.
     pub images: Arc<ImageStore>,
     /// Directory of the source's own state; made when it is needed.

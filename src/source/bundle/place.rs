@@ -9,7 +9,6 @@ use super::memory::{self, Kept};
 use super::options::BundleOptions;
 use super::order::{Last, Rules};
 use super::watch::Watch;
-use crate::oci::tree;
 use crate::one_line::one_line;
 use crate::polling::{Pollable, Polled};
 use crate::tree_rules::TreeFiles;
@@ -149,7 +148,7 @@ impl BundlePlace {
                 let (last, kept, options) = (last.clone(), kept.clone(), Arc::clone(&self.options));
                 let read = blocking(move || {
                     let document = BundleDocument::parse(&kept.document).ok()?;
-                    let files = tree::read(&kept.manifests, "", &options.limits).ok()?;
+                    let files = options.jobs.read(&kept.manifests, "", &options.limits).ok()?;
                     Some(artifact(&document, Digest::of(&kept.document), None, files))
                 });
                 let read = read.await;
@@ -204,7 +203,8 @@ impl BundlePlace {
         let (manifests, files) = blocking(move || {
             let archive = |source| BundleError::Archive { path: shown.clone(), source };
             let manifests = read_blob(&opened, &document, document.manifests).map_err(archive)?;
-            let files = tree::read(&manifests, "", &options.limits).map_err(|source| BundleError::Tree { path: shown, source })?;
+            let files = options.jobs.read(&manifests, "", &options.limits);
+            let files = files.map_err(|source| BundleError::Tree { path: shown, source })?;
             Ok::<_, BundleError>((manifests, files))
         })
         .await?;
@@ -226,7 +226,7 @@ impl BundlePlace {
 fn is_of_the_content(error: &BundleError) -> bool {
     match error {
         BundleError::Archive { source, .. } => source.is_of_the_content(),
-        BundleError::Tree { .. } => true,
+        BundleError::Tree { source, .. } => source.is_of_the_content(),
         BundleError::List { .. }
         | BundleError::Mount { .. }
         | BundleError::Open { .. }

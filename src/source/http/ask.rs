@@ -37,6 +37,7 @@ pub(super) async fn body(
     let mut request = HttpRequest::get(url.clone(), timeout);
     request.headers.insert(ACCEPT, HeaderValue::from_static("application/yaml, application/json;q=0.9, */*;q=0.8"));
     request.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    request.unpack = Some(MAX_BODY);
     let unconditional = request.clone();
     let Validators { etag, last_modified } = validators;
     for (name, value) in [(IF_NONE_MATCH, etag), (IF_MODIFIED_SINCE, last_modified)] {
@@ -77,7 +78,8 @@ pub(super) async fn signature(client: &HttpClient, urls: Vec<Url>, timeout: Dura
     loop {
         // There is one at least; nothing is asked for nowhere.
         let Some(url) = urls.next() else { return Ok(Bytes::new()) };
-        let answer = client.send(HttpRequest::get(url, timeout)).await.map_err(PollError::NoSignature)?;
+        let request = HttpRequest { unpack: Some(MAX_SIGNATURE), ..HttpRequest::get(url, timeout) };
+        let answer = client.send(request).await.map_err(PollError::NoSignature)?;
         match answer.status() {
             StatusCode::OK => return answer.body(MAX_SIGNATURE).await.map_err(PollError::NoSignature),
             StatusCode::NOT_FOUND | StatusCode::GONE if urls.peek().is_some() => {}

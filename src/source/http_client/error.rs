@@ -54,7 +54,7 @@ pub enum HttpError {
         /// In bytes.
         limit: u64,
     },
-    /// Body with a content encoding that was not requested.
+    /// Body with a content encoding that was not requested, or that cannot be decoded.
     #[error("response from {url} {reason}")]
     Encoding {
         /// The URL.
@@ -70,6 +70,8 @@ impl HttpError {
             Failure::Setup(text) => {
                 Self::Setup(format!("{text} (if the host has no certificate authorities, install ca-certificates or set caFile)"))
             }
+            Failure::TooLarge(limit) => Self::TooLarge { url: shown(url), limit },
+            Failure::Encoding(reason) => Self::Encoding { url: shown(url), reason },
             failure => Self::OnTheWay { host: authority(url), failure },
         }
     }

@@ -12,7 +12,7 @@ mod built;
 mod error;
 mod shown;
 
-pub use answer::{HttpAnswer, decoded};
+pub use answer::HttpAnswer;
 pub use error::HttpError;
 pub use shown::shown;
 
@@ -58,6 +58,8 @@ pub struct HttpRequest {
     pub is_led: bool,
     /// The body.
     pub body: Bytes,
+    /// Largest body of an answer that is compressed with gzip, compressed and not: such a one comes decompressed, by the process that asks.
+    pub unpack: Option<u64>,
     /// For everything: connection, redirects, the whole answer.
     pub timeout: Duration,
 }
@@ -65,7 +67,8 @@ pub struct HttpRequest {
 impl HttpRequest {
     /// A GET.
     pub fn get(url: Url, timeout: Duration) -> Self {
-        Self { method: Method::GET, url, headers: HeaderMap::new(), is_led: false, body: Bytes::new(), timeout }
+        let (headers, body) = (HeaderMap::new(), Bytes::new());
+        Self { method: Method::GET, url, headers, is_led: false, body, unpack: None, timeout }
     }
 }
 
@@ -142,6 +145,7 @@ impl HttpClient {
                         url: url.clone(),
                         headers: headers.clone(),
                         body: request.body.clone(),
+                        unpack: request.unpack,
                         timeout: Some(deadline.saturating_duration_since(Instant::now())),
                         homes: self.guard.homes(),
                     },
@@ -158,7 +162,7 @@ impl HttpClient {
             }
             match redirect(&request.method, &url, response.status(), response.headers())? {
                 Some(next) => url = next,
-                None => return Ok(HttpAnswer::new(url, !at_home, response)),
+                None => return Ok(HttpAnswer::new(url, !at_home, request.unpack.is_some(), response)),
             }
         }
         Err(HttpError::Redirect { url: shown(&request.url), reason: format!("more than {MAX_REDIRECTS} redirects") })

@@ -2,7 +2,7 @@
 
 use super::manifest::ManifestError;
 use super::order::OrderError;
-use super::tree::TreeError;
+use crate::tree_job::ReadError;
 use podstead_image::{RepositoryError, policy::Refusal};
 use std::io;
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ pub(super) enum OciError {
         name: String,
         /// The reason.
         #[source]
-        source: TreeError,
+        source: ReadError,
     },
     /// The same artifact was refused before.
     #[error("{0}")]
@@ -94,7 +94,11 @@ impl OciError {
 
     /// Reports whether the content of the artifact is to blame, which never changes under its digest.
     pub(super) fn is_of_the_content(&self) -> bool {
-        matches!(self, Self::Manifest { .. } | Self::TooLarge { .. } | Self::Tree { .. })
+        match self {
+            Self::Manifest { .. } | Self::TooLarge { .. } => true,
+            Self::Tree { source, .. } => source.is_of_the_content(),
+            _ => false,
+        }
     }
 }
 

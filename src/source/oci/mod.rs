@@ -8,7 +8,7 @@
 //! url, select    repository, choice of the tag                    pure
 //! manifest       layer of an artifact, revision of its sources    pure
 //! order          no older version                                 pure
-//! tree           files of a layer
+//! tree           files of a layer, in a job
 //! memory         last artifact on disk
 //! place          poll
 //! ```
@@ -17,7 +17,7 @@
 //!   (promise P2). An existing path without manifests is an empty artifact; an archive without any entry is a failure.
 //! * What was refused for its content is not fetched again until the name means something else.
 //! * Where signatures are required, the manifest is verified before the layer is fetched, and again after a start.
-//! * Archives are read in memory. Symlinks are errors of the files that they stand for.
+//! * Archives are read in memory, by a process without rights ([`super::tree_job`]). Symlinks are errors of the files that they stand for.
 
 mod error;
 mod manifest;

@@ -2,16 +2,20 @@
 
 use super::select::OciFollow;
 use super::url::OciUrl;
+use crate::tree_job::ArtifactJobs;
 use crate::tree_rules::ReadLimits;
 use podstead_image::Repositories;
 use podstead_sys::machine_key::MachineKey;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The largest layer as it comes from the registry.
 pub(crate) const MAX_LAYER: u64 = 32 << 20;
 
 /// Options of a source in a registry.
+///
+/// One type because it mirrors `sources[].oci` of the configuration, with what the source needs from the daemon.
 #[derive(Clone, Debug)]
 pub struct OciOptions {
     /// Registries, with their mirrors and credentials.
@@ -26,6 +30,8 @@ pub struct OciOptions {
     pub interval: Duration,
     /// For one poll as a whole.
     pub timeout: Duration,
+    /// Starts the jobs that read archives.
+    pub jobs: Arc<ArtifactJobs>,
     /// Limits for reading an artifact.
     pub limits: ReadLimits,
     /// Files of the public keys of which one must have signed; empty if no signature is required.

@@ -6,7 +6,6 @@ use super::memory::{self, Kept, Label};
 use super::options::{MAX_LAYER, OciOptions};
 use super::order::{check_created, check_version};
 use super::select::{OciFollow, highest};
-use super::tree;
 use crate::polling::{Pollable, Polled};
 use crate::tree_rules::TreeFiles;
 use async_trait::async_trait;
@@ -151,7 +150,7 @@ impl OciPlace {
         blocking(move || {
             let manifest = parse(&kept.manifest, &name)?;
             let TreeFiles { files, beside, around } =
-                tree::read(&kept.layer, &options.path, &options.limits).map_err(|source| OciError::Tree { name, source })?;
+                options.jobs.read(&kept.layer, &options.path, &options.limits).map_err(|source| OciError::Tree { name, source })?;
             if known.as_deref() != Some(&kept) {
                 remember(&options, &kept)?;
             }

@@ -15,6 +15,7 @@ use podstead::runtime::ImageService;
 use podstead::source::PodSource;
 use podstead::source::bundle::{BundleOptions, BundleSource};
 use podstead::source::git::ReadLimits;
+use podstead::source::tree_job::ArtifactJobs;
 use podstead::sys::machine_key::MachineKey;
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use std::path::{Path, PathBuf};
@@ -54,6 +55,7 @@ fn options_at(state: &Path, directory: &Path, images: &Arc<ImageStore>) -> Bundl
         digests_only: false,
         has_last_good: false,
         limits: ReadLimits::default(),
+        jobs: Arc::new(ArtifactJobs::new(Arc::clone(images.launcher()), Arc::new(Nobody))),
         images: Arc::clone(images),
         state: state.to_owned(),
         machine_key: MachineKey::new([7; 32]),

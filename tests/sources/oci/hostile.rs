@@ -8,28 +8,29 @@ use podstead::artifact::SourceReport;
 use podstead::container::digest::Digest;
 use podstead::image::RegistryConfig;
 use serde_json::{Value, json};
+use std::io::Write;
 
 /// The registry, and a source's place in it.
-struct Fake {
+pub(super) struct Fake {
     server: Server,
-    bench: Bench,
+    pub(super) bench: Bench,
     host: String,
 }
 
 impl Fake {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let server = Server::start();
         let host = server.url("").trim_start_matches("http://").to_owned();
         let bench = Bench::new(RegistryConfig { host: host.clone(), http: true, ..RegistryConfig::default() });
         Self { server, bench, host }
     }
 
-    fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("oci://{}/fleet", self.host)
     }
 
     /// Lets a tag name an artifact.
-    fn serve(&self, tag: &str, artifact: &Artifact) {
+    pub(super) fn serve(&self, tag: &str, artifact: &Artifact) {
         let digest = artifact.digest();
         let manifest = ok(&format!("docker-content-digest: {digest}\r\n"), artifact.manifest.as_bytes());
         for name in [tag, &digest] {
@@ -86,6 +87,7 @@ async fn hostile_archives_are_refused_and_not_fetched_again() {
         (many, "more than 10000 manifests"),
         (entry(b'0', "zeros", "", &vec![0; 257 << 20]), "more than 268435456 bytes after decompression"),
         (good[..600].to_vec(), "archive ends in the middle of an entry"),
+        (b"apiVersion: v1\nkind: Pod\n".to_vec(), "read the archive of the artifact"),
     ] {
         let before = fake.count("get /v2/fleet/blobs/");
         fake.serve("latest", &flux(gzip(&archive), &json!({})));
@@ -101,6 +103,29 @@ async fn hostile_archives_are_refused_and_not_fetched_again() {
     let found = files(&source.artifact().await);
     assert_eq!(found[2], ("web.yaml".to_owned(), "kind: Pod".to_owned()));
     assert!(found[0].1.starts_with("! is a hard link") && found[1].1.starts_with("! is a symlink"), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn archives_that_are_cut_or_want_much_memory_are_refused() {
+    let fake = Fake::start();
+    let mut source = fake.follow();
+    source.failure().await;
+    let whole = archive(&[("web.yaml", &"kind: Pod\n".repeat(1000)), ("noise.yaml", "x")]);
+    let mut wide = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    wide.window_log(27).unwrap();
+    wide.write_all(&entry(b'0', "web.yaml", "", &vec![b'#'; 1 << 20])).unwrap();
+    for (layer, reason) in [
+        (whole[..whole.len() - 5].to_vec(), "read the archive of the artifact"),
+        (whole[..whole.len() / 2].to_vec(), "read the archive of the artifact"),
+        (whole[..5].to_vec(), "the archive of the artifact"),
+        (wide.finish().unwrap(), "zstd stream needs a window of"),
+    ] {
+        fake.serve("latest", &flux(layer, &json!({})));
+        let told = source.failure().await;
+        assert!(told.contains(reason), "{told}");
+    }
+    fake.serve("latest", &flux(whole, &json!({})));
+    assert_eq!(source.artifact().await.files.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,6 +4,7 @@ mod artifact;
 mod crash;
 mod follow;
 mod hostile;
+mod jobs;
 mod registry;
 #[path = "../../node/support/registry.rs"]
 mod registry_server;
@@ -14,13 +15,15 @@ mod signing;
 
 use crate::follower::DEADLINE;
 use crate::following::{Followed, Following};
-use crate::support::{eventually, requester};
+use crate::support::{eventually, program, requester};
 use podstead::artifact::{Artifact, SourceReport};
 use podstead::image::{RegistryConfig, Repositories};
+use podstead::job::launch::{JobSettings, Launcher};
 use podstead::pod::SourceId;
 use podstead::source::PodSource;
 use podstead::source::git::ReadLimits;
 use podstead::source::oci::{OciFollow, OciOptions, OciSource};
+use podstead::source::tree_job::ArtifactJobs;
 use podstead::sys::machine_key::MachineKey;
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use std::path::{Path, PathBuf};
@@ -55,6 +58,10 @@ impl Bench {
     }
 }
 
+fn jobs(settings: JobSettings, events: Arc<dyn EventRecorder>) -> Arc<ArtifactJobs> {
+    Arc::new(ArtifactJobs::new(Arc::new(Launcher::new(JobSettings { program: program(), ..settings })), events))
+}
+
 fn repositories(registry: RegistryConfig) -> Repositories {
     Repositories::new(&[registry], Arc::new(Nobody), requester())
 }
@@ -67,6 +74,7 @@ fn options(repositories: &Repositories, url: &str, follow: OciFollow, state: &Pa
         path: String::new(),
         interval: Duration::from_millis(30),
         timeout: DEADLINE,
+        jobs: jobs(JobSettings::default(), Arc::new(Nobody)),
         limits: ReadLimits::default(),
         keys: Vec::new(),
         allow_rollback: false,

@@ -89,7 +89,7 @@ impl HttpRemote {
         if method == Method::POST {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(REQUEST));
         }
-        let request = HttpRequest { method, url, headers, is_led: self.is_led, body, timeout: WHOLE_ANSWER };
+        let request = HttpRequest { method, url, headers, is_led: self.is_led, body, unpack: None, timeout: WHOLE_ANSWER };
         let answer = match tokio::time::timeout(self.timeout, self.client.send(request)).await {
             Ok(answer) => answer.map_err(|error| explain(location(), &error))?,
             Err(_) => return Err(GitError::Silent { location: location(), after: self.timeout }),

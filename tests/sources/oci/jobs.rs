@@ -1,0 +1,125 @@
+//! Archives that have taken the job over that reads them.
+//!
+//! An archive that begins with `podstead-attack:` tells the job of a test build what to try, as one would that found an error in a decompressor.
+
+use super::artifact::{flux, of};
+use super::hostile::Fake;
+use super::{Following, OciOptions, files, jobs, pairs, tag};
+use podstead::job::launch::JobSettings;
+use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Reasons of all events.
+#[derive(Debug, Default)]
+struct Recorded(Mutex<Vec<String>>);
+
+impl EventRecorder for Recorded {
+    fn record(&self, _: &Subject, _: EventType, reason: &str, _: &str) {
+        self.0.lock().unwrap().push(reason.to_owned());
+    }
+}
+
+/// A source, and the events of its jobs.
+fn follow(fake: &Fake, settings: JobSettings) -> (Following, Arc<Recorded>) {
+    let events = Arc::new(Recorded::default());
+    let options = OciOptions { jobs: jobs(settings, events.clone()), ..fake.bench.options(&fake.url(), tag("latest")) };
+    (Following::start(options), events)
+}
+
+fn push(fake: &Fake, word: &str) {
+    fake.serve("latest", &flux(format!("podstead-attack: {word}").into_bytes(), &json!({})));
+}
+
+/// The failure that an attack ends in, and the events of it.
+async fn attacked(fake: &Fake, word: &str, settings: JobSettings) -> (String, Vec<String>) {
+    push(fake, word);
+    let (mut source, events) = follow(fake, settings);
+    let text = source.failure().await;
+    let events = events.0.lock().unwrap().clone();
+    (text, events)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forbidden_system_calls_end_the_job() {
+    let fake = Fake::start();
+    for word in [
+        "execve",
+        "socket",
+        "socket-inet",
+        "kill",
+        "kill-own",
+        "mount",
+        "ptrace",
+        "unshare",
+        "setns",
+        "chroot",
+        "setuid",
+        "fork",
+        "keyctl",
+        "bpf",
+        "io_uring",
+        "tty",
+        // No file can be opened.
+        "name",
+        "dotdot",
+        "proc",
+        "setuid-program",
+    ] {
+        let (text, events) = attacked(&fake, word, JobSettings::default()).await;
+        assert!(text.contains("made a forbidden system call and was killed"), "{word}: {text}");
+        assert_eq!(events, ["JobViolation"], "{word}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_and_time_end_at_their_limits() {
+    let fake = Fake::start();
+    let (text, events) = attacked(&fake, "memory", JobSettings::default()).await;
+    assert!(text.contains("used up its 512 MiB of memory"), "{text}");
+    assert_eq!(events, ["LimitExceeded"]);
+    let (text, events) = attacked(&fake, "fill", JobSettings::default()).await;
+    assert!(text.contains("wrote a file of more than"), "{text}");
+    assert_eq!(events, ["LimitExceeded"]);
+    for word in ["spin", "sleep"] {
+        let impatient = JobSettings { patience: Duration::from_secs(1), ..JobSettings::default() };
+        let (text, events) = attacked(&fake, word, impatient).await;
+        assert!(text.contains("did nothing for 1 seconds and was killed"), "{word}: {text}");
+        assert_eq!(events, ["LimitExceeded"], "{word}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lies_of_a_job_are_not_believed() {
+    let fake = Fake::start();
+    for (word, expected) in [
+        ("dots", "a name that is no path"),
+        ("giant", "more bytes than a source has"),
+        ("fewer", "less than it tells of"),
+        ("nothing", "less than it tells of"),
+    ] {
+        let (text, events) = attacked(&fake, word, JobSettings::default()).await;
+        assert!(text.contains("broke the rules of its messages") && text.contains(expected), "{word}: {text}");
+        assert_eq!(events, ["JobViolation"], "{word}");
+    }
+    for word in ["huge", "words"] {
+        let (text, _) = attacked(&fake, word, JobSettings::default()).await;
+        assert!(text.len() < 4096 && !text.contains(char::is_control), "{} bytes: {text:?}", text.len());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn crash_is_told_and_the_next_artifact_is_read() {
+    let fake = Fake::start();
+    push(&fake, "segfault");
+    let (mut source, events) = follow(&fake, JobSettings::default());
+    let text = source.failure().await;
+    assert!(text.contains("ended by signal 11"), "{text}");
+    push(&fake, "panic");
+    let text = source.failure().await;
+    assert!(text.contains("panicked, which is an error of podstead: '"), "{text}");
+    fake.serve("latest", &of(&[("web.yaml", "1")]));
+    assert_eq!(files(&source.artifact().await), pairs(&[("web.yaml", "1")]));
+    assert_eq!(*events.0.lock().unwrap(), Vec::<String>::new());
+}
