@@ -78,16 +78,19 @@ fn put(host: &TestHost, name: &str, out: &Path, script: &str) -> Instant {
     begin
 }
 
+/// Runs until it is asked to end, and then ends at once: an edit does not wait for its grace period.
+const SERVE: &str = "trap 'exit 0' TERM; sleep 1000000 & wait";
+
 /// One start, its news in a watch, one edit, one `status` and one list.
 fn measure(host: &TestHost, out: &Path, watch: &mut Watch, run: usize, operations: &mut Operations) {
     let name = format!("one{run}");
-    let begin = put(host, &name, out, "exec sleep 1000000");
+    let begin = put(host, &name, out, SERVE);
     watch.wait_for(&name);
     operations.watch.push(begin.elapsed());
     wait_for_file(&out.join(&name));
     operations.start.push(begin.elapsed());
     let edited = out.join(format!("{name}-edited"));
-    let begin = put(host, &name, out, &format!(": > /out/{name}-edited; exec sleep 1000000"));
+    let begin = put(host, &name, out, &format!(": > /out/{name}-edited; {SERVE}"));
     wait_for_file(&edited);
     operations.edit.push(begin.elapsed());
     let begin = Instant::now();
