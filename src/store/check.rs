@@ -180,7 +180,7 @@ enum Rules {
 }
 
 /// An accepted object.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub enum AcceptedObject {
     /// Defaulted, validated and named for this node. Has a UID only where the manifest fixes one.
     Pod(Arc<Pod>),
@@ -194,6 +194,32 @@ pub enum AcceptedObject {
     Workload(Arc<Workload>),
     /// As written and validated, without status.
     Network(Arc<PackedObject>),
+}
+
+impl PartialEq for AcceptedObject {
+    /// Most objects are compared with themselves, since one file of many changes.
+    fn eq(&self, other: &Self) -> bool {
+        fn same<T: PartialEq>(one: &Arc<T>, other: &Arc<T>) -> bool {
+            Arc::ptr_eq(one, other) || one == other
+        }
+        match (self, other) {
+            (Self::Pod(one), Self::Pod(other)) => same(one, other),
+            (Self::ConfigMap(one), Self::ConfigMap(other)) => same(one, other),
+            (Self::Secret(one), Self::Secret(other)) => same(one, other),
+            (Self::PersistentVolumeClaim(one), Self::PersistentVolumeClaim(other)) => same(one, other),
+            (Self::Workload(one), Self::Workload(other)) => same(one, other),
+            (Self::Network(one), Self::Network(other)) => same(one, other),
+            (
+                Self::Pod(_)
+                | Self::ConfigMap(_)
+                | Self::Secret(_)
+                | Self::PersistentVolumeClaim(_)
+                | Self::Workload(_)
+                | Self::Network(_),
+                _,
+            ) => false,
+        }
+    }
 }
 
 impl AcceptedObject {

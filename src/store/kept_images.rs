@@ -32,7 +32,7 @@ pub fn kept_images(paths: &Paths, source: &SourceId, earlier: usize) -> Result<B
     let number = in_force.as_ref().map(|record| record.stamp.number);
     in_force.iter().for_each(|record| add(&mut images, record, true));
     let mut left = earlier;
-    for record in files.earlier(number)? {
+    for record in files.earlier(number, usize::MAX)? {
         match record {
             Ok(record) if left > 0 => {
                 add(&mut images, &record, false);
@@ -43,6 +43,7 @@ pub fn kept_images(paths: &Paths, source: &SourceId, earlier: usize) -> Result<B
                 error @ LastGoodError::Read { .. } => return Err(error),
                 LastGoodError::Parse { .. }
                 | LastGoodError::Damaged(_)
+                | LastGoodError::NoBase { .. }
                 | LastGoodError::Version { .. }
                 | LastGoodError::OtherSource { .. }
                 | LastGoodError::Write { .. } => {}

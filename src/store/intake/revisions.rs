@@ -163,7 +163,7 @@ impl Desk {
     }
 
     async fn earlier(&self, in_force: Option<u64>) -> Result<Vec<Result<Record, Unreadable>>, RevisionError> {
-        let read = self.on_disk(move |shelf| shelf.last_good.earlier(in_force)).await;
+        let read = self.on_disk(move |shelf| shelf.last_good.earlier(in_force, shelf.history_limit)).await;
         read.map_err(|reason| RevisionError::Unreadable { id: self.id().clone(), reason })
     }
 

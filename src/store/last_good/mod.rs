@@ -6,16 +6,22 @@
 //! sources/<name>/revisions/<n>.json      what was in force before, by number: the same file under another name
 //! ```
 //!
-//! A start reads the first file alone. It is replaced atomically, so that a crash leaves the state before or the state after; the file
+//! The file of a large set has its [`changes`] to an earlier one, its base, which stays among the revisions as long as a file is based on it: an edit of one
+//! file among a thousand writes that file. A base is itself a whole set.
+//!
+//! A start reads the first file and its base. It is replaced atomically, so that a crash leaves the state before or the state after; the file
 //! that it replaces is linked into `revisions` before, so that history costs no writing. An accept is one sync where the
 //! journal keeps the order, as those of ext4 and XFS do: the link and the new file are durable with its name. On other file systems each of the three
 //! is synced. A file is a line of JSON with version and hash,
-//! and one with the [`State`]. The hash is there because a flipped bit in a set may well be another valid set. Secrets are
+//! and one with the [`State`] or the changes. The hash is there because a flipped bit in a set may well be another valid set. Secrets are
 //! sealed in it with this host's key; directory and files are root's alone.
 
+mod changes;
 mod file;
 mod revisions;
 
+#[cfg(test)]
+mod changes_tests;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +30,8 @@ pub use revisions::Unreadable;
 use super::seal::{Sealer, has_secrets};
 use super::undelta::KeptFiles;
 use crate::history::{Hold, RefusedObject, RevisionState};
+use changes::{Base, BaseName, Changes};
+use file::{Body, Encoded, Head};
 use jiff::Timestamp;
 use podstead_artifact::{CommitSummary, Place};
 use podstead_manifest::ObjectKey;
@@ -34,10 +42,11 @@ use podstead_sys::layout::Paths;
 use podstead_sys::machine_key::{MachineKey, credentials};
 use podstead_telemetry::error_chain;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder};
-use std::io;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const FILE: &str = "last-good.json";
 
@@ -47,8 +56,8 @@ const FILE_MODE: u32 = 0o600;
 /// The directory of earlier revisions.
 const REVISIONS: &str = "revisions";
 
-/// The format that is written, and the only one that is read.
-const VERSION: u32 = 2;
+/// Bytes that a first line has at most.
+const MAX_HEAD: u64 = 4 << 10;
 
 /// Unreadable records that are kept; the last one is overwritten.
 const MAX_SET_ASIDE: u32 = 9;
@@ -132,12 +141,20 @@ pub enum LastGoodError {
     #[error("{0} is damaged: its hash does not match")]
     Damaged(PathBuf),
     /// Another version of podstead wrote it.
-    #[error("{path} has format version {found}, not {VERSION}")]
+    #[error("{path} has format version {found}, not {} or {}", file::WHOLE, file::CHANGES)]
     Version {
         /// The record.
         path: PathBuf,
         /// Its version.
         found: u32,
+    },
+    /// It has the changes to another file, which is not there or is another one.
+    #[error("{path} has changes to {base}, which is missing or was replaced")]
+    NoBase {
+        /// The record.
+        path: PathBuf,
+        /// The file that it needs.
+        base: PathBuf,
     },
     /// It was copied from elsewhere.
     #[error("{path} belongs to source {found}")]
@@ -164,12 +181,18 @@ pub struct LastGood {
     source: SourceId,
     directory: PathBuf,
     machine_key: PathBuf,
+    /// The set that the next one may be written as changes to; `None` where none is known, and the next is written as a whole.
+    base: Arc<Mutex<Option<Base>>>,
 }
 
 impl LastGood {
     /// The files of `source`, which need not exist.
     pub fn new(paths: &Paths, source: SourceId) -> Self {
-        Self { directory: paths.source(&source), machine_key: paths.machine_key(), source }
+        Self { directory: paths.source(&source), machine_key: paths.machine_key(), source, base: Arc::default() }
+    }
+
+    fn base(&self) -> MutexGuard<'_, Option<Base>> {
+        self.base.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn path(&self) -> PathBuf {
@@ -178,34 +201,119 @@ impl LastGood {
 
     /// Reads what is in force; the default when nothing was ever accepted.
     pub fn load(&self) -> Result<State, LastGoodError> {
-        Ok(self.read(&self.path())?.unwrap_or_default())
+        let Some((state, base)) = self.read(&self.path())? else { return Ok(State::default()) };
+        *self.base() = base;
+        Ok(state)
     }
 
     /// Replaces what is in force durably, and leaves earlier revisions alone: for a change of what is around the set.
     pub fn save(&self, state: &State) -> Result<(), LastGoodError> {
-        let written = self.encode(state).and_then(|bytes| self.replace(&bytes));
-        written.map_err(|source| LastGoodError::Write { path: self.path(), source })
+        let base = self.base().take();
+        let written = self.encode(state, base).and_then(|(bytes, base)| self.replace(&bytes).map(|()| base));
+        *self.base() = written.map_err(|source| LastGoodError::Write { path: self.path(), source })?;
+        Ok(())
     }
 
-    /// `None` for a missing file.
-    fn read(&self, path: &Path) -> Result<Option<State>, LastGoodError> {
+    /// The set of a file with its base; `None` for a missing file.
+    fn read(&self, path: &Path) -> Result<Option<(State, Option<Base>)>, LastGoodError> {
+        match self.body(path)? {
+            None => Ok(None),
+            Some((Body::Whole(state, sha256), bytes)) => {
+                let state = self.opened(state);
+                let base = state.in_force.as_ref().and_then(|record| {
+                    let name = BaseName { number: record.stamp.number, sha256 };
+                    Base::new(name, bytes, record.files.clone(), 0)
+                });
+                Ok(Some((state, base)))
+            }
+            Some((Body::Changes(changes), bytes)) => self.read_on_base(path, *changes, bytes).map(Some),
+        }
+    }
+
+    fn read_on_base(&self, path: &Path, changes: Changes, bytes: u64) -> Result<(State, Option<Base>), LastGoodError> {
+        let base_path = self.revision_path(changes.base.number);
+        let (base_state, base_bytes) = match self.body(&base_path)? {
+            Some((Body::Whole(state, sha256), bytes)) if sha256 == changes.base.sha256 => (state, bytes),
+            Some(_) | None => return Err(LastGoodError::NoBase { path: path.to_owned(), base: base_path }),
+        };
+        let base_files = self.opened(base_state).in_force.map(|record| record.files).unwrap_or_default();
+        let Changes { hold, stamp, base, written, files, removed } = changes;
+        let opened = self.opened(State { hold, in_force: Some(Record { stamp: stamp.clone(), files }) });
+        let files = opened.in_force.map(|record| record.files).unwrap_or_default();
+        let changes = Changes { hold: opened.hold, stamp, base, written, files, removed };
+        let files = changes.on(&base_files);
+        let base = Base::new(changes.base, base_bytes, base_files, written.saturating_add(bytes));
+        Ok((State { hold: changes.hold, in_force: Some(Record { stamp: changes.stamp, files }) }, base))
+    }
+
+    /// Content and length of a file; `None` for a missing one.
+    fn body(&self, path: &Path) -> Result<Option<(Body, u64)>, LastGoodError> {
         match fs::read(path) {
-            Ok(bytes) => file::decode(&bytes, path, &self.source).map(|state| Some(self.opened(state))),
+            Ok(bytes) => file::decode(&bytes, path, &self.source).map(|body| Some((body, bytes.len() as u64))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(LastGoodError::Read { path: path.to_owned(), source }),
         }
     }
 
-    fn encode(&self, state: &State) -> io::Result<Vec<u8>> {
+    /// The file for `state`, as changes to `base` where that is less, and the base of the next one.
+    fn encode(&self, state: &State, base: Option<Base>) -> io::Result<(Vec<u8>, Option<Base>)> {
+        if let (Some(record), Some(base)) = (&state.in_force, base)
+            && let Some(bytes) = self.encode_changes(state.hold.as_ref(), record, &base)?
+        {
+            let written = base.written.saturating_add(bytes.len() as u64);
+            return Ok((bytes, Some(Base { written, ..base })));
+        }
+        let Encoded { bytes, sha256 } = self.encode_whole(state)?;
+        let base = state.in_force.as_ref().and_then(|record| {
+            let name = BaseName { number: record.stamp.number, sha256 };
+            Base::new(name, bytes.len() as u64, record.files.clone(), 0)
+        });
+        Ok((bytes, base))
+    }
+
+    /// `None` where the set is to be written as a whole: the base is not among the earlier revisions, or there are too many changes to it.
+    fn encode_changes(&self, hold: Option<&Hold>, record: &Record, base: &Base) -> io::Result<Option<Vec<u8>>> {
+        let is_there = base.name.number < record.stamp.number
+            && self.head(base.name.number).is_some_and(|head| head.base.is_none() && head.sha256 == base.name.sha256);
+        if !is_there {
+            return Ok(None);
+        }
+        let (files, removed) = base.changes(&record.files);
+        let changes = Changes {
+            hold: hold.cloned(),
+            stamp: record.stamp.clone(),
+            base: base.name.clone(),
+            written: base.written,
+            files: self.sealed(&files)?,
+            removed,
+        };
+        let bytes = file::encode_changes(&changes, &self.source)?.bytes;
+        Ok(base.bears(bytes.len()).then_some(bytes))
+    }
+
+    fn encode_whole(&self, state: &State) -> io::Result<Encoded> {
         let Some(record) = state.in_force.as_ref().filter(|record| has_secrets(&record.files)) else {
             return file::encode(state, &self.source);
         };
+        let files = self.sealed(&record.files)?;
+        let sealed = State { hold: state.hold.clone(), in_force: Some(Record { stamp: record.stamp.clone(), files }) };
+        file::encode(&sealed, &self.source)
+    }
+
+    /// The files as they lie on disk.
+    fn sealed(&self, files: &KeptFiles) -> io::Result<KeptFiles> {
+        if !has_secrets(files) {
+            return Ok(files.clone());
+        }
         make_directory(&self.directory)?;
         let key = MachineKey::load_or_make(&self.machine_key, credentials().as_deref())
             .map_err(|error| io::Error::other(error_chain(&error).to_string()))?;
-        let files = Sealer::new(&key, self.source.clone())?.seal(&record.files)?;
-        let sealed = State { hold: state.hold.clone(), in_force: Some(Record { stamp: record.stamp.clone(), files }) };
-        file::encode(&sealed, &self.source)
+        Sealer::new(&key, self.source.clone())?.seal(files)
+    }
+
+    /// The first line of an earlier revision; `None` for one that is not there or cannot be read.
+    fn head(&self, number: u64) -> Option<Head> {
+        head_of(&self.revision_path(number))
     }
 
     /// The state with its Secrets decrypted. Those that cannot be decrypted are left out and reported; the pods beside them count.
@@ -245,6 +353,13 @@ impl LastGood {
     fn aside(&self, number: u32) -> PathBuf {
         self.directory.join(format!("{FILE}.corrupt-{number}"))
     }
+}
+
+/// The first line of a file; `None` for one that is not there or cannot be read.
+fn head_of(path: &Path) -> Option<Head> {
+    let mut line = Vec::new();
+    BufReader::with_capacity(1 << 10, File::open(path).ok()?).take(MAX_HEAD).read_until(b'\n', &mut line).ok()?;
+    file::head(&line)
 }
 
 /// Makes a directory that only root can look into, durably.

@@ -1,6 +1,6 @@
 //! Replacing the set in force while keeping earlier ones.
 
-use super::{FILE_MODE, LastGood, LastGoodError, REVISIONS, Record, State, make_directory};
+use super::{FILE_MODE, LastGood, LastGoodError, REVISIONS, Record, State, head_of, make_directory};
 use podstead_sys::atomic_file;
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,21 +28,46 @@ pub(super) enum Step {
 }
 
 /// Returns the steps, in order, when `superseded` goes out of force, `archived` are kept already, and `limit` earlier revisions
-/// shall be kept. A number above `superseded` is left from a file in force that was lost; it stays for people to look at.
-pub(super) fn steps(superseded: Option<u64>, archived: &BTreeSet<u64>, limit: usize) -> Vec<Step> {
-    let kept: BTreeSet<u64> = archived.iter().copied().chain(superseded.filter(|_| limit > 0)).collect();
+/// shall be kept. A number above `superseded` is left from a file in force that was lost; it stays for people to look at. `base_of` gives the number of the set
+/// that a file has the changes to, `next_base` that of the new one: these are kept beyond the limit.
+pub(super) fn steps(
+    superseded: Option<u64>,
+    archived: &BTreeSet<u64>,
+    limit: usize,
+    next_base: Option<u64>,
+    base_of: impl Fn(u64) -> Option<u64>,
+) -> Vec<Step> {
+    let is_needed = |number: &u64| limit > 0 || next_base == Some(*number);
+    let kept: BTreeSet<u64> = archived.iter().copied().chain(superseded.filter(is_needed)).collect();
     let archive = superseded.filter(|number| kept.contains(number) && !archived.contains(number)).map(Step::Archive);
     let surplus = kept.len().saturating_sub(limit);
-    archive.into_iter().chain([Step::Replace]).chain(kept.into_iter().take(surplus).map(Step::Prune)).collect()
+    let bases: BTreeSet<u64> = match surplus {
+        0 => BTreeSet::new(),
+        _ => kept.iter().skip(surplus).filter_map(|number| base_of(*number)).chain(next_base).collect(),
+    };
+    let prunes = kept.into_iter().take(surplus).filter(|number| !bases.contains(number)).map(Step::Prune);
+    archive.into_iter().chain([Step::Replace]).chain(prunes).collect()
 }
 
 impl LastGood {
     /// Puts `state` in force durably. What was in force, `superseded`, is kept, and with it the newest `limit` earlier revisions.
     pub fn advance(&self, superseded: Option<u64>, state: &State, limit: usize) -> Result<(), LastGoodError> {
         let at = |path: PathBuf| move |source| LastGoodError::Write { path, source };
-        let bytes = self.encode(state).map_err(at(self.path()))?;
         let archived = self.numbers()?;
-        for step in steps(superseded, &archived, limit) {
+        // A write that fails leaves none: nobody knows then what is on disk, and the next set is written as a whole.
+        let base = self.base().take();
+        if let Some(base) = base.as_ref().filter(|base| superseded == Some(base.name.number)) {
+            // The changes name it. Where nothing becomes of them, the next step of its kind removes it.
+            self.archive(base.name.number).map_err(at(self.revision_path(base.name.number)))?;
+        }
+        let (bytes, base) = self.encode(state, base).map_err(at(self.path()))?;
+        let number = state.in_force.as_ref().map(|record| record.stamp.number);
+        let next_base = base.as_ref().map(|base| base.name.number).filter(|base| Some(*base) != number);
+        let base_of = |number: u64| {
+            let path = if superseded == Some(number) { self.path() } else { self.revision_path(number) };
+            head_of(&path)?.base
+        };
+        for step in steps(superseded, &archived, limit, next_base, base_of) {
             let path = match step {
                 Step::Archive(number) => self.revision_path(number),
                 Step::Replace | Step::Prune(_) => self.path(),
@@ -56,6 +81,7 @@ impl LastGood {
                 (Step::Archive(_) | Step::Replace, Err(source)) => return Err(LastGoodError::Write { path, source }),
             }
         }
+        *self.base() = base;
         Ok(())
     }
 
@@ -73,13 +99,13 @@ impl LastGood {
         Ok(newest + 1)
     }
 
-    /// Earlier revisions, newest first. Unreadable ones are reported, not left out.
-    pub fn earlier(&self, in_force: Option<u64>) -> Result<Vec<Result<Record, Unreadable>>, LastGoodError> {
+    /// The newest `limit` earlier revisions, newest first: one beyond it may be there as the base of another. Unreadable ones are reported, not left out.
+    pub fn earlier(&self, in_force: Option<u64>, limit: usize) -> Result<Vec<Result<Record, Unreadable>>, LastGoodError> {
         let mut found = Vec::new();
         // A crash between two steps leaves the one in force there as well.
-        for number in self.numbers()?.into_iter().rev().filter(|number| Some(*number) != in_force) {
+        for number in self.numbers()?.into_iter().rev().filter(|number| Some(*number) != in_force).take(limit) {
             match self.read(&self.revision_path(number)) {
-                Ok(Some(State { hold: _, in_force: Some(record) })) if record.stamp.number == number => found.push(Ok(record)),
+                Ok(Some((State { hold: _, in_force: Some(record) }, _))) if record.stamp.number == number => found.push(Ok(record)),
                 Ok(Some(_)) => {
                     let error = LastGoodError::Damaged(self.revision_path(number));
                     found.push(Err(Unreadable { number, error }));
@@ -110,7 +136,7 @@ impl LastGood {
     }
 
     /// Durable with the next [`Step::Replace`].
-    fn archive(&self, number: u64) -> io::Result<()> {
+    pub(super) fn archive(&self, number: u64) -> io::Result<()> {
         let target = self.revision_path(number);
         make_directory(&self.directory.join(REVISIONS))?;
         match fs::hard_link(self.path(), &target) {
@@ -144,7 +170,7 @@ impl LastGood {
         Ok(numbers)
     }
 
-    fn revision_path(&self, number: u64) -> PathBuf {
+    pub(super) fn revision_path(&self, number: u64) -> PathBuf {
         self.directory.join(REVISIONS).join(format!("{number}.json"))
     }
 }

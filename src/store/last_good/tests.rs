@@ -107,7 +107,8 @@ fn a_record_that_cannot_be_used_says_why_and_can_be_set_aside() {
         (Vec::new(), "not a valid record"),
         (vec![0; 4096], "not a valid record"),
         (whole.as_bytes()[..whole.len() / 2].to_vec(), "is damaged"),
-        (replaced("\"version\":2", "\"version\":3"), "version 3"),
+        (replaced("\"version\":2", "\"version\":4"), "version 4"),
+        (replaced("\"version\":2", "\"version\":3"), "not a valid record"),
         (replaced("\"source\":\"manifests\"", "\"source\":\"other\""), "source other"),
         (replaced("\"Pod\"", "\"Pot\""), "is damaged"),
     ];
@@ -149,7 +150,7 @@ fn records_of_other_sources_are_forgotten() {
 }
 
 fn numbers(last_good: &LastGood, in_force: u64) -> Vec<u64> {
-    last_good.earlier(Some(in_force)).unwrap().into_iter().map(|record| record.unwrap().stamp.number).collect()
+    last_good.earlier(Some(in_force), usize::MAX).unwrap().into_iter().map(|record| record.unwrap().stamp.number).collect()
 }
 
 #[test]
@@ -176,7 +177,7 @@ fn what_goes_out_of_force_is_kept_up_to_the_limit_and_costs_no_second_writing() 
 #[test]
 fn a_crash_after_any_step_leaves_the_state_before_or_after_and_no_revision_twice() {
     let archived = std::collections::BTreeSet::from([1, 2]);
-    let all = steps(Some(3), &archived, 2);
+    let all = steps(Some(3), &archived, 2, None, |_| None);
     assert_eq!(all, [Step::Archive(3), Step::Replace, Step::Prune(1)]);
     for done in 0..=all.len() {
         for half_written in [false, true] {
@@ -185,7 +186,7 @@ fn a_crash_after_any_step_leaves_the_state_before_or_after_and_no_revision_twice
             for number in 1..=3 {
                 last_good.advance((number > 1).then(|| number - 1), &numbered(number), 2).unwrap();
             }
-            let bytes = last_good.encode(&numbered(4)).unwrap();
+            let (bytes, _) = last_good.encode(&numbered(4), None).unwrap();
             for step in &all[..done] {
                 last_good.take_step(*step, &bytes).unwrap();
             }
@@ -216,7 +217,7 @@ fn an_earlier_revision_that_cannot_be_read_is_told() {
     fs::write(last_good.directory.join("revisions/2.json"), "").unwrap();
     fs::copy(last_good.path(), last_good.directory.join("revisions/9.json")).unwrap();
     fs::write(last_good.directory.join("revisions/notes.txt"), "x").unwrap();
-    let found = last_good.earlier(Some(3)).unwrap();
+    let found = last_good.earlier(Some(3), usize::MAX).unwrap();
     let told: Vec<_> =
         found.iter().map(|record| record.as_ref().map(|record| record.stamp.number).map_err(|error| error.number)).collect();
     assert_eq!(told, [Err(9), Err(2), Ok(1)], "9 holds the set of 3");
