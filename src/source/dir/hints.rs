@@ -19,13 +19,24 @@ const WRITER_PAUSE: Duration = Duration::from_secs(2);
 /// After the creation of a name something may follow (content, a close), or nothing (a symlink, a hard link).
 const CREATION_PAUSE: Duration = Duration::from_millis(100);
 
+/// Quiet time after a change that stands alone: one file, or a few within this time, of which none has gone.
+const QUIET_OF_ONE: Duration = Duration::from_millis(1);
+
+/// A change that comes so soon after another one is one of several: `mv` for each file in a loop, for example.
+const APART: Duration = Duration::from_millis(250);
+
 /// Names that may be open for writing at once; more are read as they come.
 const MAX_WRITERS: usize = 4096;
 
 /// Summary of one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Hint {
-    /// A change is complete: a file was closed after writing, renamed or removed, or unknown events were lost.
+    /// A file is whole: it was closed after writing, or renamed to its name. Nothing has gone.
+    Placed {
+        /// The file that is no longer written to.
+        name: OsString,
+    },
+    /// A change is complete: a file was renamed to another name or removed, or its attributes changed.
     Changed {
         /// The file that is no longer written to.
         name: Option<OsString>,
@@ -44,12 +55,30 @@ pub(super) enum Hint {
 struct State {
     stopped: bool,
     rearm: bool,
-    /// First and last event since the last pass that say that something has changed.
-    changed: Option<(Instant, Instant)>,
+    /// Events since the last pass that say that something has changed.
+    changed: Option<Burst>,
+    /// The last such event of all.
+    last: Option<Instant>,
     created: Option<Instant>,
     writers: HashMap<OsString, Instant>,
     /// Inquiries that wait for the next pass.
     asked: Asked,
+}
+
+/// Events that say that something has changed, without a pass between them.
+#[derive(Clone, Copy, Debug)]
+struct Burst {
+    first: Instant,
+    last: Instant,
+    /// All of them are about files that are whole, and came at once, long after any other.
+    stands_alone: bool,
+}
+
+impl Burst {
+    /// Time after the last of them before the directory is read.
+    fn quiet(self, quiet: Duration) -> Duration {
+        if self.stands_alone { quiet.min(QUIET_OF_ONE) } else { quiet }
+    }
 }
 
 /// Shared between the thread that receives events and the one that follows.
@@ -96,19 +125,23 @@ impl Hints {
             Hint::Created => {
                 state.created.get_or_insert(now);
             }
+            Hint::Placed { name } => {
+                state.writers.remove(&name);
+                state.touch(now, true);
+            }
             Hint::Changed { name } => {
                 if let Some(name) = name {
                     state.writers.remove(&name);
                 }
-                state.touch(now);
+                state.touch(now, false);
             }
             Hint::Lost => {
                 state.writers.clear();
-                state.touch(now);
+                state.touch(now, false);
             }
             Hint::Moved => {
                 state.rearm = true;
-                state.touch(now);
+                state.touch(now, false);
             }
         }
         drop(state);
@@ -132,7 +165,7 @@ impl Hints {
                 cgroup_moves::prepare_in_background();
             }
             if due.is_some_and(|due| due <= now) {
-                let calm = state.changed.is_none_or(|(_, last)| last + options.quiet <= now);
+                let calm = state.changed.is_none_or(|burst| burst.last + burst.quiet(options.quiet) <= now);
                 return if calm { Wake::Calm } else { Wake::Storm };
             }
             if timer <= now {
@@ -147,7 +180,7 @@ impl Hints {
     pub(super) fn wish(&self, asked: Asked, now: Instant) {
         let mut state = self.lock();
         state.asked.join(asked);
-        state.touch(now);
+        state.touch(now, false);
         drop(state);
         self.news.notify_all();
     }
@@ -160,7 +193,7 @@ impl Hints {
     /// The first event since the last pass.
     pub(super) fn noticed(&self) -> Option<Instant> {
         let state = self.lock();
-        state.changed.map(|(first, _)| first).into_iter().chain(state.created).min()
+        state.changed.map(|burst| burst.first).into_iter().chain(state.created).min()
     }
 
     /// Begins a pass, which covers all events so far. Returns whether the watch has to be set up again, and which files are being written.
@@ -180,14 +213,18 @@ impl Hints {
 }
 
 impl State {
-    fn touch(&mut self, now: Instant) {
-        let first = self.changed.map_or(now, |(first, _)| first);
-        self.changed = Some((first, now));
+    /// Notes a change; `is_whole`: that of a file that is whole.
+    fn touch(&mut self, now: Instant, is_whole: bool) {
+        let is_apart = self.last.is_none_or(|last| now.saturating_duration_since(last) >= APART);
+        let begun = self.changed.unwrap_or(Burst { first: now, last: now, stands_alone: is_apart });
+        let is_at_once = now.saturating_duration_since(begun.first) < QUIET_OF_ONE;
+        self.changed = Some(Burst { last: now, stands_alone: begun.stands_alone && is_whole && is_at_once, ..begun });
+        self.last = Some(now);
     }
 
     /// Time at which the next pass is due because of events.
     fn due(&self, quiet: Duration, storm: Duration) -> Option<Instant> {
-        let changed = self.changed.map(|(first, last)| (last + quiet).min(first + storm));
+        let changed = self.changed.map(|burst| (burst.last + burst.quiet(quiet)).min(burst.first + storm));
         let created = self.created.map(|first| first + CREATION_PAUSE);
         // A writer that never closes its file is looked at when it pauses.
         let paused = self.writers.values().min().map(|last| *last + WRITER_PAUSE);
@@ -227,6 +264,40 @@ mod tests {
         assert_eq!(due(&[(0, changed()), (4, changed())]), Some(9));
         let storm: Vec<_> = (0..100).map(|number| (number * 4, changed())).collect();
         assert_eq!(due(&storm), Some(250));
+    }
+
+    fn placed() -> Hint {
+        Hint::Placed { name: "p.yaml".into() }
+    }
+
+    #[test]
+    fn files_that_come_at_once_long_after_any_other_change_are_read_soon() {
+        assert_eq!(due(&[(0, placed())]), Some(1));
+        assert_eq!(due(&[(0, placed()), (0, placed()), (0, placed())]), Some(1));
+        assert_eq!(due(&[(0, placed()), (0, changed())]), Some(5), "one that goes may come back under another name");
+        assert_eq!(due(&[(0, changed()), (0, placed())]), Some(5));
+        assert_eq!(due(&[(0, placed()), (1, placed())]), Some(6), "they come one after the other");
+        assert_eq!(due(&[(0, Hint::Created), (0, written()), (0, placed())]), Some(1));
+    }
+
+    #[test]
+    fn of_files_that_come_one_after_the_other_only_the_first_is_read_alone() {
+        let (hints, start) = (Hints::default(), Instant::now());
+        let at = |millis| start + Duration::from_millis(millis);
+        let due = |hints: &Hints| hints.lock().due(QUIET, STORM).map(|due| (due - start).as_millis());
+        hints.add(placed(), at(0));
+        assert_eq!(due(&hints), Some(1));
+        hints.begin_pass(at(1));
+        for millis in (2..100).step_by(2) {
+            hints.add(placed(), at(millis));
+            assert_eq!(due(&hints), Some(u128::from(millis) + 5));
+        }
+        hints.begin_pass(at(103));
+        hints.add(placed(), at(347));
+        assert_eq!(due(&hints), Some(352));
+        hints.begin_pass(at(352));
+        hints.add(placed(), at(600));
+        assert_eq!(due(&hints), Some(601));
     }
 
     #[test]

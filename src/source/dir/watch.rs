@@ -4,7 +4,7 @@ use super::hints::{Hint, Hints};
 use super::names::{is_hidden, is_manifest};
 use super::place::Identity;
 use super::scope::{Scope, Spot};
-use notify::event::{AccessKind, AccessMode, CreateKind, Event, EventKind, ModifyKind, RemoveKind};
+use notify::event::{AccessKind, AccessMode, CreateKind, Event, EventKind, ModifyKind, RemoveKind, RenameMode};
 use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -96,6 +96,7 @@ fn named(hint: Hint, prefix: &Path) -> Hint {
     let join = |name: OsString| if prefix.as_os_str().is_empty() { name } else { prefix.join(name).into_os_string() };
     match hint {
         Hint::Written(name) => Hint::Written(join(name)),
+        Hint::Placed { name } => Hint::Placed { name: join(name) },
         Hint::Changed { name } => Hint::Changed { name: name.map(join) },
         Hint::Created | Hint::Lost | Hint::Moved => hint,
     }
@@ -134,11 +135,13 @@ fn of_child(name: &OsStr, kind: EventKind, whole: bool) -> Option<Hint> {
     // What manifests lead through in directories that are swapped as a whole: `web.yaml -> ..data/web.yaml`.
     let swapped = name.as_bytes().starts_with(b"..");
     match kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => manifest.then(|| Hint::Changed { name: Some(name.to_owned()) }),
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => manifest.then(|| Hint::Placed { name: name.to_owned() }),
         EventKind::Access(_) => None,
         EventKind::Modify(ModifyKind::Data(_)) => manifest.then(|| Hint::Written(name.to_owned())),
         EventKind::Modify(ModifyKind::Metadata(_)) => manifest.then_some(Hint::Changed { name: None }),
-        // Any name may be what a symlink leads through.
+        // Any name may be what a symlink leads through. What goes may come back under another name, but for the hidden file that becomes the new one.
+        EventKind::Modify(ModifyKind::Name(RenameMode::To | RenameMode::Both)) => Some(Hint::Placed { name: name.to_owned() }),
+        EventKind::Modify(ModifyKind::Name(RenameMode::From)) if is_hidden(name) => Some(Hint::Placed { name: name.to_owned() }),
         EventKind::Modify(ModifyKind::Name(_)) => Some(Hint::Changed { name: Some(name.to_owned()) }),
         EventKind::Create(_) => (manifest || swapped).then_some(Hint::Created),
         EventKind::Remove(_) => (manifest || swapped).then(|| Hint::Changed { name: Some(name.to_owned()) }),
@@ -161,7 +164,7 @@ fn of_sibling(name: &OsStr, kind: EventKind) -> Option<Hint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use notify::event::{DataChange, Flag, MetadataKind, RenameMode};
+    use notify::event::{DataChange, Flag, MetadataKind};
 
     const CLOSED: EventKind = EventKind::Access(AccessKind::Close(AccessMode::Write));
     const WRITTEN: EventKind = EventKind::Modify(ModifyKind::Data(DataChange::Any));
@@ -178,7 +181,7 @@ mod tests {
     #[test]
     fn below_layers_names_have_their_way_and_directories_come_and_go() {
         let told = |kind, path: &str| hints_of(&[target("base")], true, Ok(Event::new(kind).add_path(path.into())));
-        assert_eq!(told(CLOSED, "/etc/m/p.yaml"), changed("base/p.yaml"));
+        assert_eq!(told(CLOSED, "/etc/m/p.yaml"), placed("base/p.yaml"));
         assert_eq!(told(EventKind::Create(CreateKind::Folder), "/etc/m/new"), [Hint::Moved]);
         assert_eq!(hints(EventKind::Create(CreateKind::Folder), "/etc/m/new"), []);
     }
@@ -187,10 +190,14 @@ mod tests {
     fn beside_kustomizations_files_of_any_name_count() {
         let whole = Spot { whole: true, ..target("base") };
         let told = |kind, path: &str| hints_of(std::slice::from_ref(&whole), true, Ok(Event::new(kind).add_path(path.into())));
-        assert_eq!(told(CLOSED, "/etc/m/app.conf"), changed("base/app.conf"));
+        assert_eq!(told(CLOSED, "/etc/m/app.conf"), placed("base/app.conf"));
         assert_eq!(told(CLOSED, "/etc/m/.app.conf.swp"), []);
         assert_eq!(hints(CLOSED, "/etc/m/app.conf"), []);
-        assert_eq!(hints(CLOSED, "/etc/m/Kustomization"), changed("Kustomization"));
+        assert_eq!(hints(CLOSED, "/etc/m/Kustomization"), placed("Kustomization"));
+    }
+
+    fn placed(name: &str) -> Vec<Hint> {
+        vec![Hint::Placed { name: name.into() }]
     }
 
     fn changed(name: &str) -> Vec<Hint> {
@@ -209,9 +216,18 @@ mod tests {
     fn a_file_that_is_written_is_awaited_until_it_is_closed_or_renamed() {
         assert_eq!(hints(EventKind::Create(CreateKind::File), "/etc/m/p.yaml"), [Hint::Created]);
         assert_eq!(hints(WRITTEN, "/etc/m/p.yaml"), [Hint::Written("p.yaml".into())]);
-        assert_eq!(hints(CLOSED, "/etc/m/p.yaml"), changed("p.yaml"));
-        assert_eq!(hints(RENAMED, "/etc/m/p.yaml"), changed("p.yaml"));
+        assert_eq!(hints(CLOSED, "/etc/m/p.yaml"), placed("p.yaml"));
+        assert_eq!(hints(RENAMED, "/etc/m/p.yaml"), placed("p.yaml"));
         assert_eq!(hints(EventKind::Remove(RemoveKind::File), "/etc/m/p.yaml"), changed("p.yaml"));
+    }
+
+    #[test]
+    fn file_that_is_renamed_away_is_no_whole_file_unless_it_was_hidden() {
+        let away = EventKind::Modify(ModifyKind::Name(RenameMode::From));
+        for name in ["p.yaml", "p.yaml.new", "current"] {
+            assert_eq!(hints(away, &format!("/etc/m/{name}")), changed(name));
+        }
+        assert_eq!(hints(away, "/etc/m/.p.yaml.new"), placed(".p.yaml.new"));
     }
 
     #[test]
@@ -224,8 +240,8 @@ mod tests {
 
     #[test]
     fn a_swap_of_a_directory_that_symlinks_lead_through_is_a_hint() {
-        assert_eq!(hints(RENAMED, "/etc/m/..data"), changed("..data"));
-        assert_eq!(hints(RENAMED, "/etc/m/current"), changed("current"));
+        assert_eq!(hints(RENAMED, "/etc/m/..data"), placed("..data"));
+        assert_eq!(hints(RENAMED, "/etc/m/current"), placed("current"));
         assert_eq!(hints(RENAMED, "/etc/..data"), [Hint::Changed { name: None }]);
     }
 
