@@ -1,5 +1,6 @@
 //! Mounts: what is mounted where, binding what a descriptor names, unmounting.
 
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, UnmountFlags, move_mount, open_tree, unmount};
 use std::ffi::OsString;
 use std::fs;
@@ -133,6 +134,24 @@ pub fn is_mount_point(mounts: &[MountEntry], point: &Path) -> bool {
     mounts.iter().any(|mount| mount.point.as_os_str().as_bytes() == point.as_os_str().as_bytes())
 }
 
+/// Reports whether something is mounted at `point`. One question to the kernel, however many mounts there are.
+pub fn is_mounted_at(point: &Path) -> io::Result<bool> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::STATX_DONT_SYNC;
+    let found = match statx(CWD, point, flags, StatxFlags::empty()) {
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(false),
+        found => found?,
+    };
+    if found.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
+        return Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
+    }
+    // Before Linux 5.8. Mounts are listed by their real path.
+    let point = match (point.parent().map(fs::canonicalize), point.file_name()) {
+        (Some(parent), Some(name)) => parent?.join(name),
+        (_, None) | (None, _) => point.to_owned(),
+    };
+    Ok(is_mount_point(&mounts()?, &point))
+}
+
 /// Reports whether the files at a path are in memory: those of a tmpfs count as memory of the cgroup that writes them, and nothing can reclaim them.
 pub fn is_in_memory(path: &Path) -> bool {
     const TMPFS: u64 = 0x0102_1994;
@@ -160,6 +179,29 @@ mod tests {
         assert_eq!(mounts[2].root, Path::new("/etc"));
         assert_eq!(mount_of(&mounts, Path::new("/mnt/etc/hosts")), Some(&mounts[2]));
         assert_eq!(mount_of(&mounts, Path::new("/mnt/etcetera")), Some(&mounts[0]));
+    }
+
+    #[test]
+    fn what_is_mounted_is_told_without_the_list() {
+        in_private_mounts("mounts::tests::what_is_mounted_is_told_without_the_list", || {
+            let root = tempfile::tempdir().unwrap();
+            let (directory, file, link) = (root.path().join("directory"), root.path().join("file"), root.path().join("link"));
+            fs::create_dir(&directory).unwrap();
+            fs::write(&file, "").unwrap();
+            std::os::unix::fs::symlink(&directory, &link).unwrap();
+            let told = || [&directory, &file, &link].map(|path| is_mounted_at(path).unwrap());
+            assert_eq!(told(), [false; 3]);
+            assert!(!is_mounted_at(&root.path().join("missing")).unwrap());
+            assert!(is_mounted_at(Path::new("/proc")).unwrap());
+            bind_descriptor(fs::File::open(root.path()).unwrap(), &directory).unwrap();
+            bind_descriptor(fs::File::open(&file).unwrap(), &file).unwrap();
+            assert_eq!(told(), [true, true, false], "a link is not what it leads to");
+            let table = mounts().unwrap();
+            assert!([&directory, &file].iter().all(|path| is_mount_point(&table, path)));
+            detach(&directory).unwrap();
+            detach(&file).unwrap();
+            assert_eq!(told(), [false; 3]);
+        });
     }
 
     #[test]

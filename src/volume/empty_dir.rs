@@ -7,7 +7,7 @@ use podstead_pod::Pod;
 use podstead_pod::quantity::Amount;
 use podstead_pod::resources::{pod_cgroup, pod_limits};
 use podstead_sys::atomic_file::{remove_durable, write_atomic};
-use podstead_sys::mounts::{MountEntry, detach, is_mount_point, mounts};
+use podstead_sys::mounts::{MountEntry, detach, is_mounted_at, mounts};
 use rustix::mount::{MountFlags, mount, mount_remount};
 use rustix::param::page_size;
 use std::ffi::CString;
@@ -70,9 +70,8 @@ fn is_there(directory: &Path, medium: &str) -> Result<bool, String> {
         "Memory" => Some("tmpfs"),
         _ => Some("hugetlbfs"),
     };
-    let all = all_mounts()?;
-    let mounted = all.iter().rfind(|mount| mount.point == directory).map(|mount| mount.kind.as_str());
-    Ok(mounted == wanted && fs::symlink_metadata(directory).is_ok())
+    let mounted = mount_at(directory)?;
+    Ok(mounted.as_ref().map(|mount| mount.kind.as_str()) == wanted && fs::symlink_metadata(directory).is_ok())
 }
 
 /// The smallest of `sizeLimit`, the memory limit of the pod's cgroup and the memory that all pods may use, as the kubelet; `None`, where that
@@ -98,7 +97,7 @@ fn make(directory: &Path) -> io::Result<()> {
 
 /// The manifest may have changed the medium: what was in memory is gone for new containers.
 fn unmounted(directory: &Path) -> Result<(), String> {
-    if is_mount_point(&all_mounts()?, directory) {
+    if is_mounted(directory)? {
         detach(directory).map_err(|error| format!("unmount {directory:?}: {error}"))?;
     }
     Ok(())
@@ -107,8 +106,7 @@ fn unmounted(directory: &Path) -> Result<(), String> {
 fn mounted(directory: &Path, limit: Option<u64>) -> Result<(), String> {
     // "50%" is what the kernel does without a size; it is said to take an earlier one away.
     let size = limit.map_or("size=50%".to_owned(), |limit| format!("size={limit}"));
-    let all = all_mounts()?;
-    let mut present = all.iter().rfind(|mount| mount.point == directory);
+    let mut present = mount_at(directory)?;
     if present.take_if(|present| present.kind != "tmpfs").is_some() {
         unmounted(directory)?;
     }
@@ -116,7 +114,7 @@ fn mounted(directory: &Path, limit: Option<u64>) -> Result<(), String> {
         None => mount_tmpfs(directory, MountFlags::empty(), &format!("{size},mode=0777"))
             .map_err(|error| format!("mount tmpfs on {directory:?}: {error}")),
         // The kernel rounds the size of a tmpfs up to its pages, which have 16 or 64 KiB on some 64-bit ARM, and shows it in KiB.
-        Some(present) if shown_size(present) == limit.map(|bytes| bytes.next_multiple_of(page_size() as u64)) => Ok(()),
+        Some(present) if shown_size(&present) == limit.map(|bytes| bytes.next_multiple_of(page_size() as u64)) => Ok(()),
         Some(present) => {
             // The option that keeps it out of the swap can neither be added nor removed.
             let is_unswapped = present.options.split(',').any(|option| option == NO_SWAP);
@@ -143,7 +141,7 @@ fn page_bytes(pod: &Pod, medium: &str) -> Result<u64, String> {
 
 /// The pod's cgroup limits how many there can be.
 fn huge_pages(directory: &Path, page_bytes: u64) -> Result<(), String> {
-    match all_mounts()?.iter().rfind(|mount| mount.point == directory) {
+    match mount_at(directory)? {
         Some(present) if present.kind == "hugetlbfs" => return Ok(()),
         Some(_) | None => unmounted(directory)?,
     }
@@ -158,6 +156,15 @@ fn shown_size(mount: &MountEntry) -> Option<u64> {
     size.strip_suffix('k')?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-fn all_mounts() -> Result<Vec<MountEntry>, String> {
-    mounts().map_err(|error| format!("read mounts: {error}"))
+fn is_mounted(directory: &Path) -> Result<bool, String> {
+    is_mounted_at(directory).map_err(|error| format!("look for a mount on {directory:?}: {error}"))
+}
+
+/// What is mounted there. Most often that is nothing, and the list of mounts, which is long on a host with many pods, is not read.
+fn mount_at(directory: &Path) -> Result<Option<MountEntry>, String> {
+    if !is_mounted(directory)? {
+        return Ok(None);
+    }
+    let all = mounts().map_err(|error| format!("read mounts: {error}"))?;
+    Ok(all.into_iter().rfind(|mount| mount.point == directory))
 }

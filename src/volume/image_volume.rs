@@ -2,7 +2,7 @@
 
 use podstead_container::ResolvedImage;
 use podstead_sys::atomic_file::write_atomic;
-use podstead_sys::mounts::{detach, is_mount_point, mounts};
+use podstead_sys::mounts::{detach, is_mounted_at};
 use podstead_sys::overlay::mount_read_only;
 use podstead_telemetry::error_chain;
 use std::fs;
@@ -21,9 +21,7 @@ pub(super) fn prepare(place: &Path, image: &ResolvedImage) -> Result<(), String>
     for directory in [&empty, place] {
         fs::DirBuilder::new().recursive(true).mode(0o755).create(directory).map_err(failed)?;
     }
-    // Mounts are listed by their real path.
-    let place = &fs::canonicalize(place).map_err(failed)?;
-    if is_mount_point(&mounts().map_err(failed)?, place) {
+    if is_mounted_at(place).map_err(failed)? {
         if fs::read(note(place)).is_ok_and(|digest| digest == image.digest.as_bytes()) {
             return Ok(());
         }
@@ -36,8 +34,7 @@ pub(super) fn prepare(place: &Path, image: &ResolvedImage) -> Result<(), String>
 
 /// Returns true if an image is mounted there.
 pub(super) fn is_mounted(place: &Path) -> bool {
-    let Ok(place) = fs::canonicalize(place) else { return false };
-    mounts().is_ok_and(|mounts| is_mount_point(&mounts, &place))
+    is_mounted_at(place).unwrap_or(false)
 }
 
 /// Says which image is mounted: names of volumes have no dots.

@@ -7,7 +7,7 @@ use super::memory::mount_tmpfs;
 use jiff::Timestamp;
 use podstead_pod::Pod;
 use podstead_pod::files::Projection;
-use podstead_sys::mounts::{is_mount_point, mounts};
+use podstead_sys::mounts::is_mounted_at;
 use rustix::mount::MountFlags;
 use std::fs::DirBuilder;
 use std::io;
@@ -47,20 +47,18 @@ fn stamp() -> String {
 /// Mounts a tmpfs there, unless one is.
 fn in_memory(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o750).create(directory)?;
-    // Mounts are listed by their real path.
-    let directory = std::fs::canonicalize(directory)?;
-    if is_mount_point(&mounts()?, &directory) {
+    if is_mounted_at(directory)? {
         return Ok(());
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount_tmpfs(&directory, flags, "mode=0755")
+    mount_tmpfs(directory, flags, "mode=0755")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use podstead_pod::files::{VolumeFile, VolumeFiles};
-    use podstead_sys::mounts::mount_of;
+    use podstead_sys::mounts::{mount_of, mounts};
     use podstead_sys::testing::in_private_mounts;
     use std::fs;
 

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::VolumeMount;
 use podstead_pod::env::expand;
 use podstead_sys::beneath::{make_beneath, open_beneath};
-use podstead_sys::mounts::{bind_descriptor, detach, is_mount_point, mounts};
+use podstead_sys::mounts::{bind_descriptor, detach, is_mounted_at};
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use std::cell::RefCell;
 use std::fs;
@@ -97,9 +97,8 @@ fn hold(found: impl AsFd, pin: &Path) -> io::Result<()> {
     let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
     let (Some(parent), Some(name)) = (pin.parent(), pin.file_name()) else { return Err(io::ErrorKind::InvalidInput.into()) };
     fs::DirBuilder::new().recursive(true).mode(0o750).create(parent)?;
-    // Mounts are listed by their real path.
     let pin = &fs::canonicalize(parent)?.join(name);
-    if is_mount_point(&mounts()?, pin) {
+    if is_mounted_at(pin)? {
         let present = fs::metadata(pin)?;
         if (present.dev(), present.ino()) == (stat.st_dev, stat.st_ino) {
             return Ok(());
