@@ -17,6 +17,7 @@ use podstead_container::protocol::{Answer, FrameKind, Refusal, ShimConfig, ShimE
 use podstead_pod::ContainerId;
 use podstead_sys::layout::Paths;
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -52,6 +53,8 @@ pub(super) struct PodShim {
     pub(super) helpers: Helpers,
     pub(super) compressor: LogCompressor,
     pub(super) recorder: Recorder,
+    /// A mount namespace with nothing in it, for helpers; `None` if the daemon has none.
+    pub(super) empty_mounts: Option<OwnedFd>,
     /// First process of the pod's own PID namespace, with `shareProcessNamespace`.
     pub(super) shared_pid: Option<SharedPidInit>,
     /// The client that requested the shutdown, and its request.
@@ -69,6 +72,7 @@ impl PodShim {
         listener: UnixListener,
         signals: SignalFd,
         shared_pid: Option<SharedPidInit>,
+        empty_mounts: Option<OwnedFd>,
     ) -> Result<Self, LoopError> {
         let mut poller = Poller::new().map_err(|source| LoopError::Watch("epoll", source))?;
         poller.add(&listener, Source::Listener, EpollFlags::EPOLLIN).map_err(|source| LoopError::Watch("socket", source))?;
@@ -89,6 +93,7 @@ impl PodShim {
             execs: BTreeMap::new(),
             helpers: Helpers::default(),
             compressor: LogCompressor::default(),
+            empty_mounts,
             shared_pid,
             shutdown: None,
             host_shutdown: None,

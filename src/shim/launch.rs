@@ -17,6 +17,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::{Mode, umask};
 use podstead_container::cgroup::CgroupError;
 use podstead_container::protocol::ShimConfig;
+use podstead_sys::empty_mounts;
 use podstead_sys::namespaces::{self, Namespace, NamespaceError};
 use podstead_sys::process::{Fork, close_others, exit_at_once, fork, ignore_signal};
 use podstead_sys::self_exec;
@@ -33,6 +34,9 @@ const SHARED_MEMORY: &str = "mode=1777,size=65536k";
 
 /// The shim is killed for want of memory after everything else (kubelet rule D25, sandbox).
 const OOM_SCORE_ADJ: &str = "-998";
+
+/// A directory that each host has.
+const SCRATCH: &str = "/proc";
 
 /// Message between the two halves.
 const DONE: u8 = b'+';
@@ -116,6 +120,15 @@ pub(super) fn run(config: &Path) -> Result<(), LaunchError> {
     }
 }
 
+/// Has a mount namespace with nothing in it, and says so, until standard input ends.
+pub(super) fn hold_empty_mounts() -> io::Result<()> {
+    close_others();
+    empty_mounts::make(Path::new(SCRATCH))?;
+    io::stdout().write_all(&[DONE])?;
+    io::stdout().flush()?;
+    io::stdin().read_to_end(&mut Vec::new()).map(drop)
+}
+
 fn wait_until_ready(shim: &mut UnixStream) -> Result<(), LaunchError> {
     // A shim that has failed already is read below.
     let _gone = shim.write_all(&[DONE]);
@@ -158,6 +171,9 @@ fn make_namespaces(config: &ShimConfig) -> Result<(), LaunchError> {
 
 /// The other half: never returns to the caller of [`run`] before the shim ends.
 fn become_shim(config: ShimConfig, mut first_half: UnixStream) -> Result<(), LaunchError> {
+    // Standard input is where the daemon puts it.
+    let stdin = io::stdin();
+    let empty_mounts = empty_mounts::is_namespace(stdin.as_fd()).then(|| stdin.as_fd().try_clone_to_owned().ok()).flatten();
     let result = prepare(&config, &mut first_half);
     match result {
         Ok((listener, signals, shared_pid)) => {
@@ -167,7 +183,7 @@ fn become_shim(config: ShimConfig, mut first_half: UnixStream) -> Result<(), Lau
                 // The caller of this shim is gone.
                 return Ok(());
             }
-            let mut shim = PodShim::new(config, listener, signals, shared_pid).map_err(LaunchError::Serve)?;
+            let mut shim = PodShim::new(config, listener, signals, shared_pid, empty_mounts).map_err(LaunchError::Serve)?;
             shim.run().map_err(LaunchError::Serve)
         }
         Err(error) => {

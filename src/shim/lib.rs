@@ -6,6 +6,7 @@
 //! podstead-shim helper exec ...   starts one process in a container, as the shim's child, and ends (helper)
 //! podstead-shim compress FILE...  compresses rotated log files ([`log`])
 //! podstead-shim ask CONFIG ID     makes the request of a preStop hook while the host shuts down, and ends (asker)
+//! podstead-shim mounts            has an empty mount namespace until its input ends
 //! podstead-shim init              process 1 of a PID namespace that a pod's containers share (init)
 //! ```
 //!
@@ -57,6 +58,7 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
         ["helper", job @ ..] => return helper::run(job),
         ["compress", ..] => log::compress(&arguments[2..]).map_err(|error| explain(&error)),
         ["ask", config, container] => asker::run(Path::new(config), container).map_err(|error| explain(&error)),
+        ["mounts"] => launch::hold_empty_mounts().map_err(|error| explain(&error)),
         ["init"] => init::run().map_err(|error| explain(&error)).map(|never| match never {}),
         ["--version"] => {
             let _closed = writeln!(std::io::stdout(), "podstead-shim {}", env!("CARGO_PKG_VERSION"));

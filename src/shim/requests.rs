@@ -324,7 +324,7 @@ mod tests {
             helper_timeout_secs: 120,
         };
         let listener = UnixListener::bind(directory.join("socket")).unwrap();
-        PodShim::new(config, listener, SignalFd::new(&SigSet::empty()).unwrap(), None).unwrap()
+        PodShim::new(config, listener, SignalFd::new(&SigSet::empty()).unwrap(), None, None).unwrap()
     }
 
     /// A session whose process is the test: the far ends are its standard streams.

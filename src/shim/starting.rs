@@ -68,14 +68,16 @@ impl PodShim {
             Some(far)
         };
         let config = self.paths.shim_config(&uid);
-        let arguments = [OsStr::new("start"), config.as_os_str(), OsStr::new(spec.id.as_str())];
+        let empty = self.empty_mounts.as_ref().map(|namespace| namespace.as_raw_fd().to_string());
+        let mut arguments = vec![OsStr::new("start"), config.as_os_str(), OsStr::new(spec.id.as_str())];
+        arguments.extend(empty.as_deref().map(OsStr::new));
         let job = JobKey(self.new_key());
         let deadline = Instant::now() + Duration::from_secs(self.config.helper_timeout_secs);
         let order = HelperOrder {
             purpose: Purpose::Start(key),
             arguments: &arguments,
             far_ends,
-            inherited: None,
+            inherited: self.empty_mounts.as_ref(),
             reply_to: (client, id),
             deadline,
         };

@@ -284,6 +284,11 @@ impl Paths {
         self.run.join("pods")
     }
 
+    /// Compiled filters of system calls, by what they were compiled from.
+    pub fn filters(&self) -> PathBuf {
+        self.run.join("filters")
+    }
+
     /// Progress of the hooks of a pod's containers.
     pub fn hook_marks(&self, uid: &PodUid) -> PathBuf {
         self.pod_run(uid).join("hooks")

@@ -8,6 +8,7 @@ pub mod descriptor_passing;
 pub mod device_filter;
 pub mod device_node;
 pub mod disk_usage;
+pub mod empty_mounts;
 pub mod file_lease;
 
 pub mod jail;
@@ -34,6 +35,7 @@ pub mod random;
 pub mod rcu;
 pub mod remove_tree;
 pub mod sd_notify;
+pub mod seccomp;
 pub mod self_exec;
 pub mod terminal;
 #[cfg(any(test, feature = "testing"))]

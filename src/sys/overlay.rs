@@ -46,21 +46,49 @@ pub enum OverlayError {
 ///
 /// The writable layer is not synced: it belongs to one run of a container and is worth nothing after a power cut.
 pub fn make(layers: &[PathBuf], writable: &Path, target: &Path) -> Result<OwnedFd, OverlayError> {
-    let make_directory = |path: PathBuf, mode| match DirBuilder::new().recursive(true).mode(mode).create(&path) {
-        Ok(()) => Ok(path),
-        Err(source) => Err(OverlayError::Make(path, source)),
-    };
-    make_directory(writable.to_owned(), 0o700)?;
-    let upper = open_directory(&make_directory(writable.join("upper"), 0o755)?)?;
-    let work = open_directory(&make_directory(writable.join("work"), 0o700)?)?;
     make_directory(target.to_owned(), 0o755)?;
+    let writable = Writable::make(writable)?;
     let lower = Lower::open(layers)?;
-    match mount_by_parameters(&lower, Some((&upper, &work))) {
+    match mount_by_parameters(&lower, Some((&writable.upper, &writable.work))) {
         // Before 6.7 there is no parameter for a single layer.
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => mount_by_options(&lower, &upper, &work, target),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            mount_by_options(&lower, &writable.upper, &writable.work, target)
+        }
         other => other,
     }
     .map_err(|source| OverlayError::Mount { layers: layers.len(), target: target.to_owned(), source })
+}
+
+/// As [`make`], without a place to mount on. `None` where the kernel needs one.
+pub fn make_detached(layers: &[PathBuf], writable: &Path) -> Result<Option<OwnedFd>, OverlayError> {
+    let made = Writable::make(writable)?;
+    match mount_by_parameters(&Lower::open(layers)?, Some((&made.upper, &made.work))) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(None),
+        Err(source) => Err(OverlayError::Mount { layers: layers.len(), target: writable.to_owned(), source }),
+        Ok(mounted) => Ok(Some(mounted)),
+    }
+}
+
+/// The directories of a writable layer.
+struct Writable {
+    upper: OwnedFd,
+    work: OwnedFd,
+}
+
+impl Writable {
+    fn make(directory: &Path) -> Result<Self, OverlayError> {
+        make_directory(directory.to_owned(), 0o700)?;
+        let upper = open_directory(&make_directory(directory.join("upper"), 0o755)?)?;
+        let work = open_directory(&make_directory(directory.join("work"), 0o700)?)?;
+        Ok(Self { upper, work })
+    }
+}
+
+fn make_directory(path: PathBuf, mode: u32) -> Result<PathBuf, OverlayError> {
+    match DirBuilder::new().recursive(true).mode(mode).create(&path) {
+        Ok(()) => Ok(path),
+        Err(source) => Err(OverlayError::Make(path, source)),
+    }
 }
 
 /// Mounts `layers` (lowest first) on `target`, which exists, read-only and without programs, device files and set-user bits. `empty` is an

@@ -1,6 +1,7 @@
 //! State that all clones of the runtime and its tasks share.
 
 use super::connection::Connection;
+use super::empty_mounts::EmptyMounts;
 use super::id_ranges;
 use super::view::PodView;
 use crate::{RuntimeError, log_links};
@@ -67,6 +68,7 @@ pub(super) struct Inner {
     pub(super) boot_id: String,
     pub(super) pods: Mutex<BTreeMap<PodUid, PodView>>,
     pub(super) id_ranges: id_ranges::IdRanges,
+    pub(super) empty_mounts: EmptyMounts,
     /// Unbounded: a shim's events must not wait, and they are few and merged by the pod's worker.
     pub(super) events: mpsc::UnboundedSender<PodLifecycleEvent>,
     pub(super) receiver: Mutex<Option<mpsc::UnboundedReceiver<PodLifecycleEvent>>>,

@@ -17,6 +17,7 @@ use podstead_sys::tick::Tick;
 use podstead_telemetry::trace::Step;
 use std::fs::DirBuilder;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -45,8 +46,11 @@ pub(super) async fn create_sandbox(inner: &Arc<Inner>, spec: &SandboxSpec) -> Re
     let began = Tick::now();
     let prepared = {
         let (inner, spec) = (Arc::clone(inner), spec.clone());
-        blocking("prepare sandbox", move || prepare(&inner, spec, created_at)).await?
+        blocking("prepare sandbox", move || prepare(&inner, spec, created_at))
     };
+    let binary = &inner.options.shim_binary;
+    let (prepared, empty) = tokio::join!(prepared, inner.empty_mounts.get(binary));
+    let prepared = prepared?;
     inner.trace(uid, Step::SandboxPrepare, began);
     // A sandbox does not outlive a boot; what has to is the range of ids that its volumes were given to.
     let durability = if spec.first_host_id.is_some() { Durability::PowerCut } else { Durability::ProcessDeath };
@@ -64,7 +68,7 @@ pub(super) async fn create_sandbox(inner: &Arc<Inner>, spec: &SandboxSpec) -> Re
     };
     let started = async {
         let began = Tick::now();
-        let started = start_shim(&inner.options.shim_binary, &prepared.config, &spec.full_name).await;
+        let started = start_shim(binary, &prepared.config, &spec.full_name, empty).await;
         inner.trace(uid, Step::ShimStart, began);
         started
     };
@@ -133,7 +137,8 @@ fn make_records_directory(paths: &Paths, uid: &PodUid) -> Result<(), RuntimeErro
 }
 
 /// Starts the shim and waits until the process that was started has ended: then the shim is ready, or standard error says why not.
-async fn start_shim(binary: &Path, config: &Path, pod: &PodFullName) -> Result<(), RuntimeError> {
+/// `empty` is a mount namespace with nothing in it.
+async fn start_shim(binary: &Path, config: &Path, pod: &PodFullName, empty: Option<OwnedFd>) -> Result<(), RuntimeError> {
     let operation = "start the shim";
     // Where the kernel cannot make it, the shim tries it itself and executes itself a second time.
     let read_only = ReadOnlyBinary::open(binary);
@@ -146,7 +151,7 @@ async fn start_shim(binary: &Path, config: &Path, pod: &PodFullName) -> Result<(
         // Shown in lists of processes and cgroups.
         .arg(pod.to_string())
         .env_clear()
-        .stdin(Stdio::null())
+        .stdin(empty.map_or_else(Stdio::null, Stdio::from))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .kill_on_drop(true)

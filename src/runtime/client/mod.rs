@@ -10,6 +10,7 @@
 //! that no container lives without a parent, and the sandbox is lost. Nothing that blocks runs on tokio's own threads.
 
 mod connection;
+mod empty_mounts;
 mod failure;
 mod id_ranges;
 mod inner;
@@ -28,6 +29,7 @@ pub(crate) use view::PodView;
 
 use super::{ExecSession, Runtime, RuntimeError, StartError};
 use async_trait::async_trait;
+use empty_mounts::EmptyMounts;
 use failure::{misunderstood, refused};
 pub use inner::ShimRuntimeOptions;
 use inner::{Inner, PROMPT, START, blocking, link_logs};
@@ -69,6 +71,7 @@ impl ShimRuntime {
                 boot_id,
                 pods: Mutex::default(),
                 id_ranges: id_ranges::IdRanges::new(id_range),
+                empty_mounts: EmptyMounts::default(),
                 events,
                 receiver,
             }),

@@ -1,6 +1,7 @@
 //! Creating and starting a container with libcontainer.
 
-use super::execute::{ExactExecutor, Outcome};
+use super::execute::{Confinement, ExactExecutor, Outcome};
+use super::filter::Filter;
 use super::places::{self, Remaining};
 use super::report::Report;
 use super::root::{Root, make_directory};
@@ -20,7 +21,8 @@ use podstead_container::oci::{SandboxView, oci_spec, parse_profile};
 use podstead_container::protocol::{ShimConfig, ShimStep};
 use podstead_container::{ContainerSpec, SeccompProfile};
 use podstead_pod::ContainerId;
-use podstead_sys::mount_tree::{self, Submounts};
+use podstead_sys::empty_mounts::EmptyMounts;
+use podstead_sys::mount_tree::{self, EventFlow, Submounts};
 use podstead_sys::namespaces::Namespace;
 use podstead_sys::{descriptor_passing, jail, overlay};
 use std::os::fd::OwnedFd;
@@ -34,17 +36,19 @@ const CONSOLE_SOCKET: &str = "console.sock";
 const HOSTS_SHARED_MEMORY: &str = "/dev/shm";
 
 /// Creates the container, tells the shim, and starts it when the shim agrees.
-pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<(), Failure> {
+///
+/// `empty` is a mount namespace with nothing in it, if there is one.
+pub(super) fn run(config: &ShimConfig, id: &str, empty: Option<OwnedFd>, report: &mut Report) -> Result<(), Failure> {
     let id = ContainerId::new(id);
     let bundle = config.paths().bundle(&config.spec.uid, &id);
     let mut spec = mounts::read_spec(&bundle)?;
     let users = Users::of(config, &bundle)?;
-    let Prepared { oci, stage, remaining } = prepare(config, &id, &mut spec, &bundle, users.as_ref())?;
+    let Prepared { oci, stage, remaining, confinement } = prepare(config, &id, &mut spec, &bundle, users.as_ref(), empty)?;
     report.ended(ShimStep::Prepare);
 
     let trace = trace::collect();
     let (outcome, far_outcome) = Outcome::new().attempt("create a pipe")?;
-    let executor = ExactExecutor::new(far_outcome, remaining.covers(&spec.cwd).then(|| spec.cwd.clone()));
+    let executor = ExactExecutor::new(far_outcome, remaining.covers(&spec.cwd).then(|| spec.cwd.clone()), confinement);
     let (mut container, terminal) = create(&id, &stage.state, &stage.bundle, executor, &oci).map_err(|error| {
         let said = trace.map(|mut trace| trace.text()).unwrap_or_default();
         Failure::execute(if said.is_empty() { error } else { said })
@@ -67,9 +71,12 @@ pub(super) fn run(config: &ShimConfig, id: &str, report: &mut Report) -> Result<
 
 /// Input for libcontainer, and the work that is left after it.
 struct Prepared {
+    /// The spec for libcontainer.
     oci: Spec,
     stage: Stage,
     remaining: Remaining,
+    /// What libcontainer leaves to be given up.
+    confinement: Option<Confinement>,
 }
 
 /// Everything before libcontainer's turn. When it returns, this process sees of the host what libcontainer may see.
@@ -79,22 +86,34 @@ fn prepare(
     spec: &mut ContainerSpec,
     bundle: &Path,
     users: Option<&Users>,
+    empty: Option<OwnedFd>,
 ) -> Result<Prepared, Failure> {
     let (paths, uid) = (config.paths(), &config.spec.uid);
     // Told before anything is made.
     dev_volume(spec).map_err(|error| Failure::create(crate::explain(&error)))?;
     let views = if spec.devices.hooks.is_empty() { Some(Views::take(&paths, uid, users)?) } else { None };
     let mut trees = Tree::take_all(spec, users)?;
-    mounts::isolate()?;
-    trees.extend(Tree::make_plugged(spec, users, bundle)?);
+    let shared_memory = take_shared_memory(config, spec, users)?;
     let layer = paths.container_layer(uid, id);
+    // All that is mounted is opened before, unless something needs a place among the host's files to be made.
+    let is_open = views.is_some() && users.is_none() && spec.devices.plugged.iter().flatten().next().is_none();
+    let (overlay, empty) = match empty.filter(|_| is_open) {
+        Some(empty) => open_all(spec, &layer, &empty)?,
+        None => (None, None),
+    };
+    if empty.is_none() {
+        mounts::isolate()?;
+        trees.extend(Tree::make_plugged(spec, users, bundle)?);
+    }
     if let Some(users) = users {
         users.prepare_root(&mut spec.image.layers, &layer, bundle)?;
     }
-    let overlay =
-        overlay::make(&spec.image.layers, &layer, &Stage::overlay_target(bundle)).attempt("mount the root file system")?;
+    let overlay = match overlay {
+        Some(overlay) => overlay,
+        None => overlay::make(&spec.image.layers, &layer, &Stage::overlay_target(bundle)).attempt("mount the root file system")?,
+    };
     let mut stage = match views {
-        Some(views) => Stage::jail(bundle, views)?,
+        Some(views) => Stage::jail(bundle, views, empty)?,
         None => Stage::host(&paths, uid, bundle),
     };
     if stage.has_hooks() {
@@ -106,16 +125,34 @@ fn prepare(
     let mut view = sandbox_view(config, spec, &stage)?;
     let remaining = places::attach(spec, trees, &root, &stage, users).map_err(Failure::of_runtime)?;
     view.binds.clone_from(&remaining.binds);
-    if let Some(host_path) = view.dev_shm.take() {
-        view.dev_shm = Some(shared_memory(&host_path, spec, &stage, users)?);
-    }
+    view.dev_shm = Some(stage.put(&shared_memory, "shm")?);
     require_apparmor(spec)?;
-    let oci = oci_spec(spec, &view).map_err(|error| Failure::create(crate::explain(&error)))?;
-    stage.write_config(&serde_json::to_vec(&oci).attempt("encode the OCI spec")?)?;
+    let mut oci = oci_spec(spec, &view).map_err(|error| Failure::create(crate::explain(&error)))?;
+    let for_exec = serde_json::to_vec(&oci).attempt("encode the OCI spec")?;
+    // Where programs of the host take part, libcontainer reads the spec that exec reads.
+    let confinement = if stage.has_hooks() { None } else { take_confinement(&mut oci, &paths.filters())? };
+    let for_libcontainer =
+        if confinement.is_some() { &serde_json::to_vec(&oci).attempt("encode the OCI spec")? } else { &for_exec };
+    stage.write_config(&for_exec, for_libcontainer)?;
     stage.enter()?;
     root.check(&stage.rootfs).map_err(Failure::of_runtime)?;
     jail::forgo_tracing().attempt("drop capabilities")?;
-    Ok(Prepared { oci, stage, remaining })
+    Ok(Prepared { oci, stage, remaining, confinement })
+}
+
+/// Takes the filter of system calls out of the spec, and with it the capabilities if the filter has to be loaded before the others are given up.
+fn take_confinement(oci: &mut Spec, filters: &Path) -> Result<Option<Confinement>, Failure> {
+    let profile = oci.linux().as_ref().and_then(|linux| linux.seccomp().as_ref());
+    let Some(filter) = profile.map(|profile| Filter::of(profile, filters)).transpose()?.flatten() else { return Ok(None) };
+    if let Some(linux) = oci.linux_mut() {
+        linux.set_seccomp(None);
+    }
+    let mut capabilities = None;
+    if let Some(process) = oci.process_mut().as_mut().filter(|process| process.no_new_privileges() != Some(true)) {
+        capabilities = process.capabilities().clone();
+        process.set_capabilities(None);
+    }
+    Ok(Some(Confinement { filter, capabilities }))
 }
 
 /// Makes the working directory, and sets `HOME`.
@@ -131,17 +168,35 @@ fn make_home(spec: &mut ContainerSpec, root: &Root, users: Option<&Users>) -> Re
     Ok(())
 }
 
-/// Hands the pod's shared memory, or the host's, to libcontainer; returns its path there.
-fn shared_memory(host_path: &Path, spec: &ContainerSpec, stage: &Stage, users: Option<&Users>) -> Result<PathBuf, Failure> {
-    if host_path != Path::new(HOSTS_SHARED_MEMORY) {
-        grow_shared_memory(host_path, spec)?;
+/// Makes the root file system, and enters the empty mount namespace. Without the first, or the second, everything is mounted in a copy of the host's
+/// mounts.
+fn open_all(spec: &ContainerSpec, layer: &Path, empty: &OwnedFd) -> Result<(Option<OwnedFd>, Option<EmptyMounts>), Failure> {
+    let overlay = overlay::make_detached(&spec.image.layers, layer).attempt("mount the root file system")?;
+    let entered = match &overlay {
+        Some(_) => EmptyMounts::enter(empty).attempt("enter the empty mount namespace")?,
+        None => None,
+    };
+    Ok((overlay, entered))
+}
+
+/// Clones the pod's shared memory, or the host's, for libcontainer. To be called in the host's mount namespace.
+fn take_shared_memory(config: &ShimConfig, spec: &ContainerSpec, users: Option<&Users>) -> Result<OwnedFd, Failure> {
+    let host_path = if config.spec.namespaces.host_ipc {
+        PathBuf::from(HOSTS_SHARED_MEMORY)
+    } else {
+        config.paths().shared_memory(&config.spec.uid)
+    };
+    if !config.spec.namespaces.host_ipc {
+        grow_shared_memory(&host_path, spec)?;
     }
     let what = format!("clone {}", host_path.display());
-    let tree = mount_tree::clone_mount(AT_FDCWD, host_path, Submounts::Leave).attempt(&what)?;
+    let tree = mount_tree::clone_mount(AT_FDCWD, &host_path, Submounts::Leave).attempt(&what)?;
+    // Not the peer of the host's.
+    mount_tree::set_event_flow(&tree, EventFlow::Private).attempt(&what)?;
     if let Some(users) = users {
-        users.map(&tree, host_path)?;
+        users.map(&tree, &host_path)?;
     }
-    stage.put(&tree, "shm")
+    Ok(tree)
 }
 
 /// libcontainer's part. The builder, and with it the near copy of the outcome's far end, is gone when it returns.
@@ -195,7 +250,7 @@ fn receive_terminal(listener: &UnixListener) -> Result<OwnedFd, String> {
 }
 
 fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, stage: &Stage) -> Result<SandboxView, Failure> {
-    let (paths, uid, namespaces) = (config.paths(), &config.spec.uid, config.spec.namespaces);
+    let (paths, namespaces) = (config.paths(), config.spec.namespaces);
     let pin = |namespace: Namespace, own: bool| own.then(|| stage.namespaces.join(namespace.file_name()));
     let localhost_seccomp = match &spec.security.seccomp {
         SeccompProfile::Localhost(path) => {
@@ -216,7 +271,7 @@ fn sandbox_view(config: &ShimConfig, spec: &ContainerSpec, stage: &Stage) -> Res
         pid: pin(Namespace::Pid, namespaces.share_process && !namespaces.host_pid),
         cgroup: config.cgroup.clone(),
         cgroup_mounts: hierarchies.of_containers(),
-        dev_shm: Some(if namespaces.host_ipc { HOSTS_SHARED_MEMORY.into() } else { paths.shared_memory(uid) }),
+        dev_shm: None,
         binds: Vec::new(),
         rootfs: stage.rootfs.clone(),
         facts: KernelFacts::probe(&hierarchies).attempt("probe kernel features")?,

@@ -4,10 +4,11 @@
 
 use super::copy;
 use super::execute::{self, Outcome};
+use super::filter::Filter;
 use super::report::Report;
 use super::stage::CONFIG_FILE;
 use super::{Attempt, Failure};
-use libcontainer::oci_spec::runtime::{Process, Spec};
+use libcontainer::oci_spec::runtime::{LinuxSeccomp, Process, Spec};
 use libcontainer::syscall::syscall::create_syscall;
 use nix::sched::CloneFlags;
 use nix::sys::prctl;
@@ -50,7 +51,8 @@ pub(super) fn run(config: &ShimConfig, id: &str, process: &str, exec: &str, repo
     let oci = Spec::load(bundle.join(CONFIG_FILE)).attempt("read the OCI spec")?;
     let container = oci.process().as_ref().ok_or_else(|| Failure::create("the OCI spec has no process"))?;
 
-    let cgroups = Cgroups::detect(&config.cgroup_slice).attempt("detect cgroups")?;
+    let filter = filter_of(&oci, config)?;
+    let cgroups = config.cgroups().attempt("detect cgroups")?;
     let group = match cgroups.version() {
         CgroupVersion::V1 => Cgroups::container(&config.cgroup, &id),
         // A container that divides its group (systemd does) has moved its first process below: only there is room for another.
@@ -72,7 +74,7 @@ pub(super) fn run(config: &ShimConfig, id: &str, process: &str, exec: &str, repo
     match fork(CloneFlags::CLONE_PARENT).attempt("fork")? {
         Fork::Child => {
             drop(near);
-            let reason = match enter(&oci, container, &exec, entrances, &far) {
+            let reason = match enter(container, filter.as_ref(), &exec, entrances, &far) {
                 Ok(()) => {
                     drop(far);
                     match &exec.copy {
@@ -94,6 +96,30 @@ pub(super) fn run(config: &ShimConfig, id: &str, process: &str, exec: &str, repo
             outcome.wait().map_or(Ok(()), |reason| Err(Failure::execute(reason)))
         }
     }
+}
+
+/// A filter of system calls that is about to be loaded.
+enum Loadable {
+    Compiled(Filter),
+    /// Only libcontainer can load it.
+    Described(Box<LinuxSeccomp>),
+}
+
+impl Loadable {
+    fn load(&self) -> Result<(), Failure> {
+        const WHAT: &str = "load system call filter";
+        match self {
+            Self::Compiled(filter) => filter.load().attempt(WHAT),
+            Self::Described(profile) => libcontainer::seccomp::initialize_seccomp(profile).map(drop).attempt(WHAT),
+        }
+    }
+}
+
+/// The filter of the container, from where the host's files are in sight.
+fn filter_of(oci: &Spec, config: &ShimConfig) -> Result<Option<Loadable>, Failure> {
+    let Some(profile) = oci.linux().as_ref().and_then(|linux| linux.seccomp().as_ref()) else { return Ok(None) };
+    let compiled = Filter::of(profile, &config.paths().filters())?;
+    Ok(Some(compiled.map_or_else(|| Loadable::Described(Box::new(profile.clone())), Loadable::Compiled)))
 }
 
 /// The group of a process in the v2 hierarchy.
@@ -123,7 +149,13 @@ fn environment(container: &Process, exec: &ExecSpec) -> Vec<String> {
 }
 
 /// In the new process: everything between fork and execve, in the order in which rights are lost.
-fn enter(oci: &Spec, container: &Process, exec: &ExecSpec, entrances: Vec<File>, helper: &UnixStream) -> Result<(), Failure> {
+fn enter(
+    container: &Process,
+    filter: Option<&Loadable>,
+    exec: &ExecSpec,
+    entrances: Vec<File>,
+    helper: &UnixStream,
+) -> Result<(), Failure> {
     let syscall = create_syscall();
     // Only this process goes in: the helper would count against the container's limits.
     for mut entrance in entrances {
@@ -152,7 +184,6 @@ fn enter(oci: &Spec, container: &Process, exec: &ExecSpec, entrances: Vec<File>,
     if let Some(mask) = user.umask() {
         umask(Mode::from_bits_truncate(mask));
     }
-    let filter = oci.linux().as_ref().and_then(|linux| linux.seccomp().as_ref());
     close_others_on_exec();
     // As root first, since root may enter what the user may not; then as the user, whose file system may trust only the user.
     let entered = chdir(container.cwd()).is_ok();
@@ -161,7 +192,7 @@ fn enter(oci: &Spec, container: &Process, exec: &ExecSpec, entrances: Vec<File>,
     syscall.set_id(user.uid().into(), user.gid().into()).attempt("set user")?;
     if let (Some(filter), false) = (filter, no_new_privileges) {
         // Needs a right that is dropped next.
-        libcontainer::seccomp::initialize_seccomp(filter).attempt("load system call filter")?;
+        filter.load()?;
     }
     libcontainer::capabilities::reset_effective(syscall.as_ref()).attempt("reset capabilities")?;
     if let Some(capabilities) = container.capabilities() {
@@ -176,7 +207,7 @@ fn enter(oci: &Spec, container: &Process, exec: &ExecSpec, entrances: Vec<File>,
         return Err(Failure::create("the working directory is outside of the container"));
     }
     if let (Some(filter), true) = (filter, no_new_privileges) {
-        libcontainer::seccomp::initialize_seccomp(filter).attempt("load system call filter")?;
+        filter.load()?;
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
 //! Executing a program with the error that execve gave, in the words that people know from other runtimes.
 
+use super::filter::Filter;
 use super::program;
-use libcontainer::oci_spec::runtime::Spec;
+use crate::explain::explain as explain_error;
+use libcontainer::oci_spec::runtime::{LinuxCapabilities, Spec};
+use libcontainer::syscall::syscall::create_syscall;
 use libcontainer::workload::{Executor, ExecutorError, ExecutorSetEnvsError, ExecutorValidationError};
 use nix::errno::Errno;
 use std::collections::HashMap;
@@ -86,17 +89,40 @@ fn explain(name: &str, error: Errno) -> String {
     }
 }
 
+/// Rights that a process gives up, by this program and not by libcontainer, which compiles the filter anew for each container.
+#[derive(Clone, Debug)]
+pub(super) struct Confinement {
+    /// System calls that are let through.
+    pub(super) filter: Filter,
+    /// Capabilities that stay; `None` if the others were given up before.
+    pub(super) capabilities: Option<LinuxCapabilities>,
+}
+
+impl Confinement {
+    /// Loads the filter, for which a capability is needed unless no new privileges can be had, and gives up capabilities.
+    fn take(&self) -> Result<(), String> {
+        self.filter.load().map_err(|error| format!("load system call filter: {error}"))?;
+        match &self.capabilities {
+            Some(capabilities) => libcontainer::capabilities::drop_privileges(capabilities, create_syscall().as_ref())
+                .map_err(|error| format!("drop capabilities: {}", explain_error(&error))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// libcontainer's last step. Unlike its own, it executes what the user may execute (mode 0750 included) and keeps the environment's order.
 #[derive(Clone, Debug)]
 pub(super) struct ExactExecutor {
     outcome: Arc<OwnedFd>,
     enters: Option<PathBuf>,
+    confinement: Option<Arc<Confinement>>,
 }
 
 impl ExactExecutor {
-    /// Reports failure to `outcome`. With `enters`, a working directory that something else was mounted over since libcontainer entered it.
-    pub(super) fn new(outcome: OwnedFd, enters: Option<PathBuf>) -> Self {
-        Self { outcome: Arc::new(outcome), enters }
+    /// Reports failure to `outcome`. With `enters`, a working directory that something else was mounted over since libcontainer entered it; with
+    /// `confinement`, the rights that libcontainer leaves to it to give up.
+    pub(super) fn new(outcome: OwnedFd, enters: Option<PathBuf>, confinement: Option<Confinement>) -> Self {
+        Self { outcome: Arc::new(outcome), enters, confinement: confinement.map(Arc::new) }
     }
 }
 
@@ -113,8 +139,10 @@ impl Executor for ExactExecutor {
         fail(&self.outcome, &execute(arguments, environment))
     }
 
+    /// Called where libcontainer has given up its own rights, before anybody knows of the process.
     fn validate(&self, _: &Spec) -> Result<(), ExecutorValidationError> {
-        Ok(())
+        let confined = self.confinement.as_deref().map_or(Ok(()), Confinement::take);
+        confined.map_err(ExecutorValidationError::ArgValidationError)
     }
 
     /// The environment is handed to execve; this process keeps its own, empty one.

@@ -10,6 +10,7 @@ mod dev;
 mod exec;
 mod execute;
 mod failure;
+mod filter;
 mod home;
 mod mounts;
 mod places;
@@ -38,7 +39,10 @@ pub(super) fn run(words: &[&str]) -> ExitCode {
     let Some(socket) = socket else { return ExitCode::FAILURE };
     let mut report = Report::new(UnixStream::from(socket));
     let result = match words {
-        ["start", config, container, _] => read_config(config).and_then(|config| create::run(&config, container, &mut report)),
+        ["start", config, container, empty @ .., _] => read_config(config).and_then(|config| {
+            let empty = empty.first().and_then(|word| word.parse().ok()).and_then(|number| inherited_descriptor(number).ok());
+            create::run(&config, container, empty, &mut report)
+        }),
         ["exec", config, container, process, spec, _] => {
             read_config(config).and_then(|config| exec::run(&config, container, process, spec, &mut report))
         }

@@ -10,6 +10,7 @@ use super::{Attempt, Failure};
 use nix::fcntl::{AT_FDCWD, OFlag, openat};
 use nix::sys::stat::{Mode, fstat, mkdirat};
 use podstead_pod::PodUid;
+use podstead_sys::empty_mounts::EmptyMounts;
 use podstead_sys::layout::Paths;
 use podstead_sys::mount_tree::{self, EventFlow, Submounts};
 use podstead_sys::{jail, mounts};
@@ -74,8 +75,12 @@ fn remove_empty(path: &Path) -> io::Result<()> {
 /// Paths for libcontainer, valid once [`Stage::enter`] was called.
 #[derive(Debug)]
 pub(super) struct Stage {
-    /// The jail's root, which is mounted in the bundle until it is entered.
+    /// The jail's root, which is mounted at `place` until it is entered.
     jail: Option<OwnedFd>,
+    /// The mount point of the jail, or of the root file system.
+    place: PathBuf,
+    /// The empty namespace that the jail is in; `None` in a copy of the host's mounts.
+    empty: Option<EmptyMounts>,
     /// The bundle's path in the host's directories.
     host_bundle: PathBuf,
     /// The root file system.
@@ -94,15 +99,18 @@ impl Stage {
         bundle.join(ROOTFS)
     }
 
-    /// Prepares the jail. To be called when this process has a mount namespace of its own, without shared mounts.
-    pub(super) fn jail(bundle: &Path, views: Views) -> Result<Self, Failure> {
-        let root = jail::make(&Self::overlay_target(bundle), &place::ALL).attempt("create a root directory for libcontainer")?;
+    /// Prepares the jail. To be called when this process has a mount namespace of its own, without shared mounts: `empty`, or a copy of the host's.
+    pub(super) fn jail(bundle: &Path, views: Views, empty: Option<EmptyMounts>) -> Result<Self, Failure> {
+        let mount_point = empty.as_ref().map_or_else(|| Self::overlay_target(bundle), EmptyMounts::place);
+        let root = jail::make(&mount_point, &place::ALL).attempt("create a root directory for libcontainer")?;
         for (name, tree) in views.0 {
             mount_tree::attach_in(&tree, &root, name).attempt(&format!("expose {name} to libcontainer"))?;
         }
         let at = |name: &str| Path::new("/").join(name);
         Ok(Self {
             jail: Some(root),
+            place: mount_point,
+            empty,
             host_bundle: bundle.to_owned(),
             rootfs: at(place::ROOTFS),
             namespaces: at(place::NAMESPACES),
@@ -115,6 +123,8 @@ impl Stage {
     pub(super) fn host(paths: &Paths, uid: &PodUid, bundle: &Path) -> Self {
         Self {
             jail: None,
+            place: Self::overlay_target(bundle),
+            empty: None,
             host_bundle: bundle.to_owned(),
             rootfs: bundle.join(ROOTFS),
             namespaces: paths.namespaces(uid),
@@ -141,16 +151,15 @@ impl Stage {
 
     /// Mounts the root file system; returns its path as long as the jail is not entered.
     pub(super) fn put_rootfs(&self, overlay: &OwnedFd) -> Result<PathBuf, Failure> {
-        let target = Self::overlay_target(&self.host_bundle);
         let what = "mount the root file system";
         match &self.jail {
             Some(jail) => {
                 mount_tree::attach_in(overlay, jail, place::ROOTFS).attempt(what)?;
-                Ok(target.join(place::ROOTFS))
+                Ok(self.place.join(place::ROOTFS))
             }
             None => {
-                mount_tree::attach(overlay, &target).attempt(what)?;
-                Ok(target)
+                mount_tree::attach(overlay, &self.place).attempt(what)?;
+                Ok(self.place.clone())
             }
         }
     }
@@ -175,10 +184,12 @@ impl Stage {
         Ok(Path::new("/").join(name))
     }
 
-    /// Writes the spec for libcontainer, and for exec into the host's directories. It has the container's environment: for root only.
-    pub(super) fn write_config(&self, text: &[u8]) -> Result<(), Failure> {
-        let in_jail = self.jail.is_some().then(|| Self::overlay_target(&self.host_bundle).join(place::BUNDLE));
-        for directory in [Some(self.host_bundle.clone()), in_jail].into_iter().flatten() {
+    /// Writes the spec for exec into the host's directories, and for libcontainer into the jail. Both have the container's environment: for root only.
+    /// Without a jail libcontainer reads the former.
+    pub(super) fn write_config(&self, for_exec: &[u8], for_libcontainer: &[u8]) -> Result<(), Failure> {
+        let in_jail = self.jail.is_some().then(|| self.place.join(place::BUNDLE));
+        for (directory, text) in [(Some(self.host_bundle.clone()), for_exec), (in_jail, for_libcontainer)] {
+            let Some(directory) = directory else { continue };
             let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(directory.join(CONFIG_FILE));
             opened.and_then(|mut file| file.write_all(text)).attempt("write the OCI spec")?;
         }
@@ -187,9 +198,9 @@ impl Stage {
 
     /// Leaves the host's files behind, if there is a jail. From here on the paths of this struct are true.
     pub(super) fn enter(&mut self) -> Result<(), Failure> {
-        match self.jail.take() {
-            Some(jail) => jail::enter(&jail).attempt("leave the host's root file system"),
-            None => Ok(()),
-        }
+        const WHAT: &str = "leave the host's root file system";
+        let Some(jail) = self.jail.take() else { return Ok(()) };
+        self.empty.take().map_or(Ok(()), EmptyMounts::stay).attempt(WHAT)?;
+        jail::enter(&jail).attempt(WHAT)
     }
 }

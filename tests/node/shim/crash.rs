@@ -162,6 +162,34 @@ async fn killed_helper_fails_start_and_leaves_nothing() {
     assert_eq!(host.leftovers(), Vec::<String>::new());
 }
 
+/// A copy of the mounts of the host takes the longer the more pods there are.
+#[tokio::test(flavor = "multi_thread")]
+async fn helper_takes_no_copy_of_the_mounts_of_the_host() {
+    let host = Host::new();
+    let node = host.node();
+    let pod = host.pod("alone");
+    node.runtime.create_sandbox(&pod).await.unwrap();
+    // It reads the profile when it has what it mounts.
+    let profile = host.root().join("profile");
+    nix::unistd::mkfifo(&profile, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut container = host.container(&pod, "main", "true");
+    container.security.seccomp = podstead::container::SeccompProfile::Localhost(profile);
+    let runtime = node.runtime.clone();
+    let starting = tokio::spawn(async move { runtime.start_container(&container).await });
+    let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    let mounts = |process: &str| fs::read_to_string(format!("/proc/{process}/mountinfo")).unwrap_or_default().lines().count();
+    assert!(mounts("self") > 3);
+    eventually("the helper has a mount namespace without those of the host", || {
+        let helpers = processes_naming(&format!("start {}", host.root().display()));
+        let Some(pid) = helpers.first().and_then(|helper| helper.split(' ').next()) else { return false };
+        namespace(pid).is_some_and(|own| Some(own) != namespace("self")) && mounts(pid) <= 3
+    })
+    .await;
+    node.runtime.stop_sandbox(&pod.uid).await.unwrap();
+    assert!(starting.await.unwrap().is_err());
+    assert_eq!(host.leftovers(), Vec::<String>::new());
+}
+
 /// The helper at work, as soon as libcontainer has made a process beside it. `None` if that was not seen before `is_over`.
 fn helper_with_sibling(shim: u32, is_over: impl Fn() -> bool) -> Option<u32> {
     while !is_over() {
