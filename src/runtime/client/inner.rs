@@ -3,6 +3,7 @@
 use super::connection::Connection;
 use super::empty_mounts::EmptyMounts;
 use super::id_ranges;
+use super::starts::Starts;
 use super::view::PodView;
 use crate::{RuntimeError, log_links};
 use podstead_container::cgroup::Cgroups;
@@ -69,6 +70,9 @@ pub(super) struct Inner {
     pub(super) pods: Mutex<BTreeMap<PodUid, PodView>>,
     pub(super) id_ranges: id_ranges::IdRanges,
     pub(super) empty_mounts: EmptyMounts,
+    pub(super) sandbox_starts: Starts,
+    /// Apart from those of sandboxes: containers of pods that run already wait for no burst of new pods.
+    pub(super) container_starts: Starts,
     /// Unbounded: a shim's events must not wait, and they are few and merged by the pod's worker.
     pub(super) events: mpsc::UnboundedSender<PodLifecycleEvent>,
     pub(super) receiver: Mutex<Option<mpsc::UnboundedReceiver<PodLifecycleEvent>>>,

@@ -22,6 +22,7 @@ mod plugged;
 mod recover;
 pub mod resize;
 mod session;
+mod starts;
 mod teardown;
 mod view;
 
@@ -43,6 +44,8 @@ use podstead_pod::resources::QosClass;
 use podstead_pod::{ContainerId, PodUid};
 use podstead_sys::{boot, cgroup_moves};
 use podstead_telemetry::error_chain;
+use starts::Starts;
+use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
@@ -57,8 +60,8 @@ impl ShimRuntime {
     /// Blocks for a moment.
     pub fn new(options: ShimRuntimeOptions) -> Result<Self, RuntimeError> {
         let cgroups = Cgroups::detect(&options.cgroup_slice).map_err(|error| RuntimeError::failed("detect cgroups", error))?;
-        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
-        cgroups.ensure_tree(cpus).map_err(|error| RuntimeError::failed("create the cgroup tree", error))?;
+        let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
+        cgroups.ensure_tree(cpus as u64).map_err(|error| RuntimeError::failed("create the cgroup tree", error))?;
         let boot_id = boot::boot_id().map_err(|error| RuntimeError::failed("read the boot ID", error))?;
         let (events, receiver) = mpsc::unbounded_channel();
         let receiver = Mutex::new(Some(receiver));
@@ -72,6 +75,8 @@ impl ShimRuntime {
                 pods: Mutex::default(),
                 id_ranges: id_ranges::IdRanges::new(id_range),
                 empty_mounts: EmptyMounts::default(),
+                sandbox_starts: Starts::new(cpus),
+                container_starts: Starts::new(cpus),
                 events,
                 receiver,
             }),
@@ -103,7 +108,7 @@ impl Runtime for ShimRuntime {
             Some((Some(SandboxStatus { state: SandboxState::Stopped, .. }), _)) | None => {}
         }
         let spec = &id_ranges::assigned(&self.inner, spec)?;
-        let created = launch::create_sandbox(&self.inner, spec).await;
+        let created = self.inner.sandbox_starts.take(launch::create_sandbox(&self.inner, spec)).await;
         if let Err(error) = &created {
             // Nothing of a failed attempt stays.
             if let Err(teardown_error) = teardown::stop_sandbox(&self.inner, &spec.uid).await {
@@ -138,9 +143,12 @@ impl Runtime for ShimRuntime {
         let connection =
             self.inner.connection(&spec.pod).ok_or_else(|| RuntimeError::NotFound(format!("sandbox of pod {}", spec.full_name)))?;
         plug::note(&self.inner, spec).await?;
-        // The helper moves the container's first process in some milliseconds.
-        cgroup_moves::prepare_in_background();
-        match connection.request(Operation::Start(Box::new(spec.clone())), START).await? {
+        let start = async {
+            // The helper moves the container's first process in some milliseconds.
+            cgroup_moves::prepare_in_background();
+            connection.request(Operation::Start(Box::new(spec.clone())), START).await
+        };
+        match self.inner.container_starts.take(start).await? {
             Ok(Answer::Container(status)) => {
                 link_logs(&self.inner, &spec.pod, vec![(*status).clone()]).await;
                 let given = ContainerResources { declared: spec.declared.clone(), cgroup: spec.resources.clone() };
