@@ -16,6 +16,7 @@ use podstead_container::cgroup::Cgroups;
 use podstead_container::protocol::{Answer, FrameKind, Refusal, ShimConfig, ShimEvent, ShimHello, StepTime, StepTimes, ToClient};
 use podstead_pod::ContainerId;
 use podstead_sys::layout::Paths;
+use podstead_sys::own_memory;
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
@@ -27,6 +28,9 @@ const SCRATCH: usize = 32 * 1024;
 
 /// Pause before a temporary failure (a busy cgroup) is retried.
 pub(super) const RETRY: Duration = Duration::from_millis(200);
+
+/// Time after the start of a container at which memory that only the start needed is given back.
+const REST: Duration = Duration::from_secs(10);
 
 /// Reason why a shim cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +65,8 @@ pub(super) struct PodShim {
     pub(super) shutdown: Option<(ClientKey, u64)>,
     /// The host shuts down, or the sandbox is broken: what still runs then is killed, and the shim ends.
     pub(super) host_shutdown: Option<Instant>,
+    /// The time at which memory is given back.
+    rest: Option<Instant>,
     pub(super) scratch: Vec<u8>,
     pub(super) batch: Vec<u8>,
     next_key: u64,
@@ -97,6 +103,7 @@ impl PodShim {
             shared_pid,
             shutdown: None,
             host_shutdown: None,
+            rest: None,
             scratch: vec![0; SCRATCH],
             batch: Vec::new(),
             next_key: 0,
@@ -146,11 +153,19 @@ impl PodShim {
         self.go_on_with_host_shutdown(now);
         self.groups.retry(&self.config);
         self.retry_records(now);
+        if self.rest.take_if(|rest| *rest <= now).is_some() {
+            own_memory::return_unused();
+        }
+    }
+
+    /// Gives memory back in a while. One more start before that puts it off.
+    pub(super) fn rest_later(&mut self) {
+        self.rest = Some(Instant::now() + REST);
     }
 
     fn until_next_deadline(&self) -> Option<Duration> {
         let now = Instant::now();
-        let deadlines = [self.helpers.next_deadline(), self.next_of_host_shutdown(), self.containers.next_record()];
+        let deadlines = [self.helpers.next_deadline(), self.next_of_host_shutdown(), self.containers.next_record(), self.rest];
         let deadline = deadlines.into_iter().flatten().min().map(|deadline| deadline.saturating_duration_since(now));
         deadline.into_iter().chain(self.groups.are_busy().then_some(RETRY)).min()
     }

@@ -19,6 +19,7 @@ use podstead_container::cgroup::CgroupError;
 use podstead_container::protocol::ShimConfig;
 use podstead_sys::empty_mounts;
 use podstead_sys::namespaces::{self, Namespace, NamespaceError};
+use podstead_sys::own_memory;
 use podstead_sys::process::{Fork, close_others, exit_at_once, fork, ignore_signal};
 use podstead_sys::self_exec;
 use podstead_sys::user_namespace::{self, UserNamespaceError};
@@ -171,6 +172,8 @@ fn make_namespaces(config: &ShimConfig) -> Result<(), LaunchError> {
 
 /// The other half: never returns to the caller of [`run`] before the shim ends.
 fn become_shim(config: ShimConfig, mut first_half: UnixStream) -> Result<(), LaunchError> {
+    // The threads that write records need no memory of their own.
+    own_memory::share_between_threads();
     // Standard input is where the daemon puts it.
     let stdin = io::stdin();
     let empty_mounts = empty_mounts::is_namespace(stdin.as_fd()).then(|| stdin.as_fd().try_clone_to_owned().ok()).flatten();

@@ -238,6 +238,7 @@ impl PodShim {
     }
 
     fn start_succeeded(&mut self, key: ContainerKey, client: ClientKey, id: u64) {
+        self.rest_later();
         let Some(container) = self.containers.get_mut(key) else { return };
         let started_at = Timestamp::now();
         container.log.begin();

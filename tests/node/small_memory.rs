@@ -57,9 +57,9 @@ fn daemon_works_in_8_mib() {
     });
 }
 
-/// Memory of the daemon in KiB, from a line of its status.
-fn memory(host: &TestHost, what: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", host.daemon_pid())).unwrap();
+/// Memory of a process in KiB, from a line of its status.
+fn memory(pid: u32, what: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(what)).unwrap();
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
@@ -72,9 +72,26 @@ fn program_is_unmapped_after_burst() {
     }
     wait_ready(&host);
     // Most of the peak are pages of the program. Threads that block end when they had no work for ten seconds.
-    let peak = memory(&host, "VmHWM:");
-    eventually_within(Duration::from_secs(90), "most of the program to be unmapped", || match memory(&host, "RssFile:") {
+    let peak = memory(host.daemon_pid(), "VmHWM:");
+    eventually_within(Duration::from_secs(90), "most of the program to be unmapped", || {
+        match memory(host.daemon_pid(), "RssFile:") {
+            mapped if mapped < peak / 2 => Ok(()),
+            mapped => Err(format!("{mapped} KiB of {peak} KiB")),
+        }
+    });
+}
+
+#[test]
+fn program_of_shim_is_unmapped_after_start() {
+    let host = TestHost::start();
+    let manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: quiet}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    \
+                    - {name: main, image: 'localhost/busybox:1', command: [sleep, '1000000']}\n";
+    host.write_manifest("quiet.yaml", manifest);
+    let shim = host.shim_pid(&host.wait_running("quiet"));
+    let peak = memory(shim, "VmHWM:");
+    eventually_within(Duration::from_secs(90), "most of the shim's program to be unmapped", || match memory(shim, "RssFile:") {
         mapped if mapped < peak / 2 => Ok(()),
         mapped => Err(format!("{mapped} KiB of {peak} KiB")),
     });
+    assert_eq!(host.exec("quiet", "main", &["echo", "hello"]), "hello\n");
 }
