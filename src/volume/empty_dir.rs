@@ -160,7 +160,7 @@ fn is_mounted(directory: &Path) -> Result<bool, String> {
     is_mounted_at(directory).map_err(|error| format!("look for a mount on {directory:?}: {error}"))
 }
 
-/// What is mounted there. Most often that is nothing, and the list of mounts, which is long on a host with many pods, is not read.
+/// The mount there, if there is one. Most often there is none, and the list of mounts, which is long on a host with many pods, is not read.
 fn mount_at(directory: &Path) -> Result<Option<MountEntry>, String> {
     if !is_mounted(directory)? {
         return Ok(None);

@@ -75,7 +75,7 @@ struct Prepared {
     oci: Spec,
     stage: Stage,
     remaining: Remaining,
-    /// What libcontainer leaves to be given up.
+    /// Rights that libcontainer leaves to be given up.
     confinement: Option<Confinement>,
 }
 
