@@ -43,13 +43,18 @@ impl Housekeeping {
             }
         }
         self.remains = left;
-        if let Err(error) = self.services.volumes.reclaim(&self.services.objects.get()).await {
-            tracing::warn!(error = %error_chain(&error), "cannot reclaim persistent volumes");
-        }
+        self.reclaim().await;
         self.services.network.look_after().await;
         let paths = self.services.paths.clone();
         // A panic in there is one of removing files: the next turn tries again.
         tokio::task::spawn_blocking(move || remove_old_logs(&paths)).await.ok();
+    }
+
+    /// Makes the volumes of claims, and deletes the data of claims that are gone. Only to be called when every source was heard.
+    pub async fn reclaim(&self) {
+        if let Err(error) = self.services.volumes.reclaim(&self.services.objects.get()).await {
+            tracing::warn!(error = %error_chain(&error), "cannot reclaim persistent volumes");
+        }
     }
 
     /// Gives the tier of Burstable pods the sum of their requests, in thousandths of a processor (kubelet rule D24: once a minute).

@@ -6,8 +6,8 @@ use podstead_container::PodLifecycleEvent;
 use podstead_mux::{PodOp, PodUpdate, SourcesReady};
 use podstead_pod::PodUid;
 use podstead_pod::objects::ObjectKind;
-use podstead_worker::PodWorkers;
 use podstead_worker::halt::Command;
+use podstead_worker::{PodWorkers, Step};
 use std::ops::ControlFlow;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Interval;
@@ -72,7 +72,11 @@ pub async fn sync_loop_iteration(
             clean_up(workers, ready, housekeeping).await;
         }
         () = inputs.heartbeat.due() => inputs.heartbeat.beat(),
-        () = workers.step() => {}
+        step = workers.step() => match step {
+            // What waits for the deletion of their data, such as an ordinal of a StatefulSet, need not wait for the next tick.
+            Step::ClaimsGivenUp if ready.all() => housekeeping.reclaim().await,
+            Step::ClaimsGivenUp | Step::Other => {}
+        },
     }
     ControlFlow::Continue(())
 }

@@ -197,12 +197,18 @@ pub struct FakeVolumes {
     usage: Mutex<StorageUsage>,
     trimmed: Mutex<Vec<PodUid>>,
     givings: Mutex<Vec<Giving>>,
+    reclaims: Mutex<usize>,
 }
 
 impl FakeVolumes {
     /// Ownership changes of claims since the last call.
     pub fn take_givings(&self) -> Vec<Giving> {
         std::mem::take(&mut lock(&self.givings))
+    }
+
+    /// Number of calls to reclaim claims since the last call.
+    pub fn take_reclaims(&self) -> usize {
+        std::mem::take(&mut lock(&self.reclaims))
     }
 
     /// The content of a file of a volume.
@@ -297,6 +303,7 @@ impl VolumeService for FakeVolumes {
     }
 
     async fn reclaim(&self, _: &Objects) -> Result<(), VolumeError> {
+        *lock(&self.reclaims) += 1;
         Ok(())
     }
 

@@ -51,5 +51,5 @@ mod timing;
 
 pub use device_watch::DeviceWatch;
 pub use host_addresses::HostAddresses;
-pub use pod_workers::PodWorkers;
+pub use pod_workers::{PodWorkers, Step};
 pub use services::{Incarnations, ServiceVariables, Services};

@@ -13,7 +13,7 @@ use super::services::Services;
 use podstead_container::ObservedPod;
 use podstead_pod::objects::{ObjectName, references};
 use podstead_pod::resources::burstable_cpu_milli;
-use podstead_pod::{DesiredPod, PodFullName, PodUid};
+use podstead_pod::{DesiredPod, Pod, PodFullName, PodUid};
 use podstead_sys::tick::Tick;
 use podstead_sys_async::clock::Moment;
 use std::collections::{BTreeSet, HashMap};
@@ -59,6 +59,21 @@ pub struct PodWorkers {
     references: ReferenceIndex,
     wakes: BTreeSet<(Moment, PodUid)>,
     turns: JoinSet<(PodUid, Box<PodWorker>, TurnEnd)>,
+}
+
+/// Result of a step of the workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "data of claims may be waiting to be deleted"]
+pub enum Step {
+    /// A pod with claims is gone: their data may be unused now.
+    ClaimsGivenUp,
+    /// Anything else.
+    Other,
+}
+
+fn uses_claims(pod: &Pod) -> bool {
+    let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
+    volumes.iter().any(|volume| volume.persistent_volume_claim.is_some())
 }
 
 impl PodWorkers {
@@ -209,7 +224,7 @@ impl PodWorkers {
 
     /// Waits for the end of a turn or for the time of the next one, and acts on it. Waits for ever when there is neither.
     /// Cancel-safe: what ended is taken out only when it is acted on.
-    pub async fn step(&mut self) {
+    pub async fn step(&mut self) -> Step {
         let next = self.wakes.first().map(|(moment, _)| self.services.clock.instant(*moment));
         let timer = async {
             match next {
@@ -219,13 +234,14 @@ impl PodWorkers {
         };
         tokio::select! {
             Some(joined) = self.turns.join_next() => match joined {
-                Ok((uid, worker, end)) => self.end(&uid, worker, end),
+                Ok((uid, worker, end)) => return self.end(&uid, worker, end),
                 // A turn that panicked leaves its pod in an unknown state: the daemon restarts, which is a recovery.
                 Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
                 Err(_) => {}
             },
             () = timer => self.wake(),
         }
+        Step::Other
     }
 
     fn wake(&mut self) {
@@ -277,8 +293,9 @@ impl PodWorkers {
         });
     }
 
-    fn end(&mut self, uid: &PodUid, worker: Box<PodWorker>, end: TurnEnd) {
-        let Some(slot) = self.slots.get_mut(uid) else { return };
+    fn end(&mut self, uid: &PodUid, worker: Box<PodWorker>, end: TurnEnd) -> Step {
+        let Some(slot) = self.slots.get_mut(uid) else { return Step::Other };
+        let has_claims = end == TurnEnd::Gone && uses_claims(&worker.desired().pod);
         slot.queue.end();
         slot.seat = Seat::Resting(worker);
         match end {
@@ -286,10 +303,11 @@ impl PodWorkers {
             TurnEnd::Wait(None) => {}
             TurnEnd::Gone => {
                 self.forget(uid);
-                return;
+                return if has_claims { Step::ClaimsGivenUp } else { Step::Other };
             }
         }
         self.begin(uid);
+        Step::Other
     }
 
     /// Forgets a removed pod, and lets the next one of its name start.

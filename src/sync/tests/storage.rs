@@ -163,3 +163,23 @@ async fn claims_are_made_before_they_are_given() {
     let told = host.events.take();
     assert!(!told.iter().any(|event| event.contains("FailedMount")), "{told:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn claims_are_reclaimed_when_their_last_pod_is_gone() {
+    let mut host = Host::new().await;
+    let plain = pod("plain", "{containers: [{name: c, image: a}], volumes: [{name: d, emptyDir: {}}]}");
+    let user = pod("user", "{containers: [{name: c, image: a}], volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]}");
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n\
+                 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n";
+    host.set_objects(view(&[("manifests", Some(claim))])).await;
+    host.say(PodOp::Add, &[&plain, &user]).await;
+    host.settle().await;
+    assert_eq!((host.running(&plain.uid).len(), host.running(&user.uid).len()), (1, 1));
+    host.volumes.take_reclaims();
+    host.say(PodOp::Remove, &[&plain]).await;
+    host.settle().await;
+    assert_eq!((host.volumes.pods(), host.volumes.take_reclaims()), (vec![user.uid.clone()], 0));
+    host.say(PodOp::Remove, &[&user]).await;
+    host.settle().await;
+    assert_eq!((host.volumes.pods(), host.volumes.take_reclaims()), (Vec::new(), 1), "not at the next tick only");
+}
