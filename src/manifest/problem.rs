@@ -26,25 +26,50 @@ pub struct Problem {
     pub object: Option<ObjectKey>,
 }
 
+impl Problem {
+    /// The place and the fault without the class, for a sentence: `web.yaml:19:3: spec.hostNetwrok: unknown field (did you mean "hostNetwork"?)`.
+    pub fn fault(&self) -> String {
+        format!("{}: {}", Place(self), Fault(self))
+    }
+}
+
+/// `web.yaml:19:3`.
+struct Place<'a>(&'a Problem);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.file)?;
+        match self.0.position {
+            Some(position) => write!(f, ":{}:{}", position.line, position.column),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `spec.hostNetwrok: unknown field (did you mean "hostNetwork"?)`.
+struct Fault<'a>(&'a Problem);
+
+impl fmt::Display for Fault<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Problem { field, message, hint, .. } = self.0;
+        if !field.is_empty() {
+            write!(f, "{field}: ")?;
+        }
+        write!(f, "{message}")?;
+        match hint {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for Problem {
     /// `web.yaml:19:3: error[unknown-field]: spec.hostNetwrok: unknown field (did you mean "hostNetwork"?)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file)?;
-        if let Some(position) = self.position {
-            write!(f, ":{}:{}", position.line, position.column)?;
-        }
         let severity = match self.severity {
             Severity::Warning => "warning",
             Severity::Error => "error",
         };
-        write!(f, ": {severity}[{}]: ", self.code)?;
-        if !self.field.is_empty() {
-            write!(f, "{}: ", self.field)?;
-        }
-        write!(f, "{}", self.message)?;
-        match &self.hint {
-            Some(hint) => write!(f, " ({hint})"),
-            None => Ok(()),
-        }
+        write!(f, "{}: {severity}[{}]: {}", Place(self), self.code, Fault(self))
     }
 }

@@ -83,6 +83,21 @@ fn variables_change_only_their_users() {
     assert_eq!(after.uid(), before.uid());
 }
 
+#[test]
+fn refused_object_is_told_with_its_place() {
+    let host = TestHost::start();
+    host.write_manifest("settings.yaml", &config_map("settings", "{MODE: fast}").replace("\ndata:", "\ndta:"));
+    let spec = format!("  containers: [{{name: c, {SLEEP}, envFrom: [{{configMapRef: {{name: settings}}}}]}}]\n");
+    host.write_manifest("web.yaml", &pod("web", &spec));
+    let waiting = host.wait_for_pod("web", "to wait", |pod| pod.waiting_reason("c") == "CreateContainerConfigError");
+    let message = waiting.container("c")["state"]["waiting"]["message"].as_str().unwrap();
+    let expected = "configmap \"settings\" not found in namespace \"default\": source manifests refuses it: settings.yaml:4:1: dta: unknown field";
+    assert!(message.starts_with(expected), "{message}");
+    host.write_manifest("settings.yaml", &config_map("settings", "{MODE: fast}"));
+    host.wait_running("web");
+    assert_eq!(sh(&host, "web", "c", "echo $MODE"), "fast\n");
+}
+
 /// shows: spec.volumes[].secret.secretName
 #[test]
 fn pod_waits_for_its_objects() {

@@ -51,6 +51,7 @@ pub struct Applied {
 struct Delivery {
     claims: Claims,
     objects: objects::Own,
+    refused: objects::Refused,
 }
 
 /// A pod that the sync loop knows.
@@ -121,7 +122,8 @@ impl Merge {
             return Applied::default();
         }
         let objects = objects::objects_of(&set);
-        let delivery = Delivery { objects, claims: target::claims_of(set) };
+        let refused = objects::refused_of(&set, &objects);
+        let delivery = Delivery { objects, refused, claims: target::claims_of(set) };
         let first = self.delivered.insert(source.clone(), Arc::new(delivery)).is_none();
         let mut turn = self.compare(now, new_uid);
         if first {
@@ -139,7 +141,10 @@ impl Merge {
     /// Joins the objects of all sources again.
     fn compare_objects(&mut self, turn: &mut Turn) {
         let of = |source: &SourceId| self.delivered.get(source).map(|delivery| &delivery.objects);
-        let (objects, conflicts) = objects::union(&self.sharing, of);
+        let (mut objects, conflicts) = objects::union(&self.sharing, of);
+        for (source, delivery) in self.sharing.order().filter_map(|source| Some((source, self.delivered.get(source)?))) {
+            delivery.refused.iter().for_each(|(name, fault)| objects.refuse(source, name.clone(), Arc::clone(fault)));
+        }
         turn.object_conflicts = conflicts;
         turn.changed = objects.changes(&self.objects);
         if objects != *self.objects {

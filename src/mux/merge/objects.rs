@@ -1,9 +1,9 @@
 //! Objects of all sources as one view. As with pods, the source that has precedence wins; see [`podstead_pod::sharing`].
 
 use podstead_manifest::ObjectKey;
-use podstead_pod::SourceId;
 use podstead_pod::objects::{Object, ObjectKind, ObjectName, Objects};
 use podstead_pod::sharing::Sharing;
+use podstead_pod::{Severity, SourceId};
 use podstead_store::Set;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,6 +11,9 @@ use std::sync::Arc;
 
 /// The objects of one source.
 pub(super) type Own = BTreeMap<Arc<ObjectName>, Object>;
+
+/// Faults of objects that one source refuses and does not have.
+pub(super) type Refused = BTreeMap<ObjectName, Arc<str>>;
 
 /// An object that is not used because an earlier source has one of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +50,25 @@ pub(super) fn objects_of(set: &Set) -> Own {
     config_maps.chain(secrets).chain(claims).chain(network).collect()
 }
 
+/// The objects of a SET that its source refuses and has in no accepted version, each with its first fault.
+pub(super) fn refused_of(set: &Set, own: &Own) -> Refused {
+    let mut refused = Refused::new();
+    for problem in set.problems.iter().filter(|problem| problem.severity == Severity::Error) {
+        let Some(key) = &problem.object else { continue };
+        let kind = match key.kind.as_str() {
+            "ConfigMap" => ObjectKind::ConfigMap,
+            "Secret" => ObjectKind::Secret,
+            "PersistentVolumeClaim" => ObjectKind::PersistentVolumeClaim,
+            _ => continue,
+        };
+        let name = ObjectName { kind, namespace: key.namespace.clone(), name: key.name.clone() };
+        if !own.contains_key(&name) {
+            refused.entry(name).or_insert_with(|| problem.fault().into());
+        }
+    }
+    refused
+}
+
 /// Joins what the sources deliver; `None` for a source that has not delivered.
 pub(super) fn union<'a>(
     sharing: &Arc<Sharing>,
@@ -71,7 +93,9 @@ mod tests {
     use crate::merge::Applied;
     use crate::merge::tests::{Bench, set, short};
     use k8s_openapi::api::core::v1::ConfigMap;
+    use podstead_manifest::Problem;
     use podstead_pod::PodUid;
+    use podstead_pod::Position;
     use podstead_pod::testing::seen as seen_by_first;
 
     /// A SET with one pod `web` and these ConfigMaps.
@@ -144,5 +168,46 @@ mod tests {
         assert_eq!(conflicts.len(), 1);
         let again = bench.turn(|merge, now, new_uid| merge.recreate(&PodUid::new("u1"), now, new_uid));
         assert_eq!((again.objects.is_none(), again.object_conflicts), (true, conflicts));
+    }
+
+    #[test]
+    fn refused_object_is_missing_for_its_fault() {
+        let mut bench = Bench::new(&["a", "b"], Vec::new());
+        let name = ObjectName { kind: ObjectKind::ConfigMap, namespace: "default".into(), name: "m".into() };
+        let told = |bench: &Bench| {
+            seen_by_first(bench.merge.objects()).find(&name).map(|held| held.source.to_string()).map_err(|error| error.to_string())
+        };
+        let refused = |message: &str, severity: Severity| {
+            let mut set = with_objects("b", "1", &[]);
+            set.problems.push(Problem {
+                severity,
+                code: "unknown-field".into(),
+                file: "m.yaml".into(),
+                position: Some(Position { line: 4, column: 1 }),
+                field: "dta".into(),
+                message: message.into(),
+                hint: Some("did you mean \"data\"?".into()),
+                object: Some(ObjectKey { kind: "ConfigMap".into(), namespace: "default".into(), name: "m".into() }),
+            });
+            set
+        };
+        bench.apply(set("a", &[]));
+        bench.apply(with_objects("b", "1", &[]));
+        assert_eq!(told(&bench), Err("configmap \"m\" not found in namespace \"default\" (looked in source a, b)".into()));
+        let update = bench.apply(refused("unknown field", Severity::Error));
+        assert_eq!(
+            told(&bench),
+            Err("configmap \"m\" not found in namespace \"default\": source b refuses it: m.yaml:4:1: dta: unknown field (did you mean \"data\"?)".into())
+        );
+        assert_eq!(changed(&update), [["m"]], "pods that wait for it are told");
+        let other = bench.apply(refused("another fault", Severity::Error));
+        assert!(changed(&other) == [["m"]] && told(&bench).unwrap_err().contains("another fault"));
+        bench.apply(refused("of no consequence", Severity::Warning));
+        assert!(told(&bench).unwrap_err().contains("looked in source a, b"));
+        // The last accepted version stays.
+        let mut kept = refused("unknown field", Severity::Error);
+        kept.config_maps = with_objects("b", "1", &[("m", "1")]).config_maps;
+        bench.apply(kept);
+        assert_eq!(told(&bench), Ok("b".into()));
     }
 }

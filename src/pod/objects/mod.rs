@@ -23,7 +23,7 @@ pub use seen::SourceView;
 
 use super::sharing::Sharing;
 use super::{SmolStr, SourceId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -100,6 +100,14 @@ pub enum ObjectError {
         /// The sources that were searched.
         looked: String,
     },
+    /// Sources have the object and refuse it, and no source has it otherwise.
+    #[error("{kind} {object:?} not found in namespace {namespace:?}: {refused}", kind = name.kind.in_a_sentence(), object = name.name, namespace = name.namespace)]
+    Refused {
+        /// The missing object.
+        name: ObjectName,
+        /// The source with the fault and its place, as in `source site refuses it: web.yaml:3:5: error[...]: ...`.
+        refused: String,
+    },
     /// Another source has the object and does not share it. Names the owner, because only its configuration can change that, and says
     /// nothing else of the object: of names in its own namespace a pod learns no more than from the 403 of an API server.
     #[error(
@@ -153,13 +161,20 @@ pub struct Objects {
     has_delivered: Vec<bool>,
     /// Objects of one name are of sources that are apart, in the order of these.
     held: BTreeMap<Arc<ObjectName>, Vec<Held>>,
+    /// Faults for which sources refuse objects that they do not have in an accepted version.
+    refused: BTreeMap<ObjectName, Vec<(SourceId, Arc<str>)>>,
 }
 
 impl Objects {
     /// A view without objects so far.
     pub fn new(sharing: Arc<Sharing>, has_delivered: impl Fn(&SourceId) -> bool) -> Self {
         let has_delivered = sharing.order().map(has_delivered).collect();
-        Self { sharing, has_delivered, held: BTreeMap::new() }
+        Self { sharing, has_delivered, held: BTreeMap::new(), refused: BTreeMap::new() }
+    }
+
+    /// Records that a source refuses an object of this name, and has no accepted version of it. `fault` has file and line.
+    pub fn refuse(&mut self, source: &SourceId, name: ObjectName, fault: Arc<str>) {
+        self.refused.entry(name).or_default().push((source.clone(), fault));
     }
 
     /// Adds an object of a source, which comes after those of all earlier ones in the order of [`Sharing::order`]. When no pod would ever use
@@ -201,7 +216,7 @@ impl Objects {
     /// The object of this name that has precedence, for administrators of this host; pods see it through [`Objects::seen_by`].
     pub fn first(&self, name: &ObjectName) -> Result<&Held, ObjectError> {
         let first = self.held.get(name).and_then(|held| held.first());
-        first.ok_or_else(|| ObjectError::NotFound { name: name.clone(), looked: self.looked(|_| true) })
+        first.ok_or_else(|| self.missing(name, |_| true))
     }
 
     /// The object of each name that has precedence.
@@ -231,12 +246,29 @@ impl Objects {
             (Some(_), None) | (None, Some(_)) => true,
         };
         let gone = before.held.keys().filter(|name| !self.held.contains_key(*name));
-        self.held.keys().chain(gone).filter(differs).map(|name| ObjectName::clone(name)).collect()
+        let mut changes: Vec<ObjectName> =
+            self.held.keys().chain(gone).filter(differs).map(|name| ObjectName::clone(name)).collect();
+        // Pods that wait for an object are told of another fault of it.
+        let told_otherwise = |name: &&ObjectName| self.refused.get(*name) != before.refused.get(*name);
+        let refused: BTreeSet<&ObjectName> = self.refused.keys().chain(before.refused.keys()).filter(told_otherwise).collect();
+        changes.extend(refused.into_iter().filter(|name| !self.held.contains_key(*name)).cloned());
+        changes
     }
 
     /// Returns true if a pod may be missing an object of this name.
     pub fn may_be_missing(&self, name: &ObjectName) -> bool {
         !self.held.contains_key(name) || self.sharing.restricts_any()
+    }
+
+    /// The error of an object that none of the sources that count has.
+    fn missing(&self, name: &ObjectName, counts: impl Fn(&SourceId) -> bool) -> ObjectError {
+        let refused = self.refused.get(name).map(Vec::as_slice).unwrap_or_default();
+        match refused.iter().find(|(source, _)| counts(source)) {
+            Some((source, fault)) => {
+                ObjectError::Refused { name: name.clone(), refused: format!("source {source} refuses it: {fault}") }
+            }
+            None => ObjectError::NotFound { name: name.clone(), looked: self.looked(counts) },
+        }
     }
 
     /// The sources that were looked at, and those that have not delivered, of those that count.

@@ -27,10 +27,7 @@ impl<'a> SourceView<'a> {
             Some(other) if self.has_delivered() => {
                 Err(ObjectError::NotShared { name: name.clone(), owner: other.source.clone(), reader: self.reader.clone() })
             }
-            Some(_) | None => {
-                let looked = self.objects.looked(|source| self.may_use(source, name));
-                Err(ObjectError::NotFound { name: name.clone(), looked })
-            }
+            Some(_) | None => Err(self.objects.missing(name, |source| self.may_use(source, name))),
         }
     }
 
