@@ -143,6 +143,11 @@ impl Waker {
         readings.iter().rev().find(|(read, _)| read == revision).map(|(_, times)| *times)
     }
 
+    /// Forgets the readings so far.
+    pub fn forget_readings(&self) {
+        self.looks.readings.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Describes the change that was just made to the place, for the history of the source. `None` takes it back.
     pub fn describe_change(&self, change: Option<CommitSummary>) {
         *self.looks.change.lock().unwrap_or_else(PoisonError::into_inner) = change;

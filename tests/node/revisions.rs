@@ -72,6 +72,11 @@ fn source_stays_back_until_resumed() {
     wait_version(&host, "one");
     host.cli_ok(&["resume"]);
     wait_version(&host, "three");
+    // It was read long before it was let in: that time is none of the change.
+    let trace: Value = serde_json::from_str(&host.cli_ok(&["trace", "web", "-o", "json"])).unwrap();
+    let steps: Vec<&str> =
+        trace["traces"][0]["spans"].as_array().unwrap().iter().filter_map(|span| span["step"].as_str()).collect();
+    assert!(steps.contains(&"Accept") && !steps.contains(&"Read") && !steps.contains(&"AwaitIntake"), "{trace:#}");
 
     host.cli_ok(&["suspend"]);
     host.kill_daemon();

@@ -10,6 +10,8 @@ use podstead_telemetry::counted;
 
 /// Revisions of the history that are shown.
 const REVISIONS: usize = 5;
+/// Form of times: in UTC, to the second.
+const SECONDS: &str = "%Y-%m-%dT%H:%M:%SZ";
 
 /// Everything but the events.
 pub(super) fn describe(source: &SourceObject, history: &History, now: Timestamp) -> String {
@@ -49,7 +51,7 @@ fn standing(source: &SourceObject) -> String {
     let refused = podstead_api::refused_objects(&status.problems);
     let mut words = Vec::new();
     if let Some(hold) = &status.hold {
-        words.push(format!("{} since {} by {:?}", hold.kind.word(), hold.since, hold.command));
+        words.push(format!("{} since {} by {:?}", hold.kind.word(), hold.since.strftime(SECONDS), hold.command));
     }
     if status.last_error.is_some() {
         words.push("failed".to_owned());
@@ -64,7 +66,7 @@ fn standing(source: &SourceObject) -> String {
 }
 
 fn time(at: Option<Timestamp>, now: Timestamp) -> String {
-    at.map_or_else(|| "never".to_owned(), |at| format!("{at} ({} ago)", age_since(Some(at), now)))
+    at.map_or_else(|| "never".to_owned(), |at| format!("{} ({} ago)", at.strftime(SECONDS), age_since(Some(at), now)))
 }
 
 fn revision(revision: Option<&str>, at: Option<Timestamp>, now: Timestamp) -> String {
@@ -137,7 +139,7 @@ mod tests {
             "apiVersion": "podstead.dev/v1alpha1", "kind": "Source", "metadata": {"name": "fleet"},
             "spec": {"kind": "git", "location": "https://git.example/fleet"},
             "status": {
-                "fetchedRevision": "bbbbbbbbbbbbbbbb", "fetchedAt": "2026-01-01T00:00:00Z", "lastContactAt": "2026-01-01T00:00:50Z",
+                "fetchedRevision": "bbbbbbbbbbbbbbbb", "fetchedAt": "2026-01-01T00:00:00Z", "lastContactAt": "2026-01-01T00:00:50.123456789Z",
                 "acceptedRevision": "aaaaaaaaaaaaaaaa", "acceptedAt": "2026-01-01T00:00:00Z",
                 "appliedRevision": "aaaaaaaaaaaaaaaa", "nextLookAt": "2026-01-01T00:01:30Z",
                 "pods": 3, "lastError": "no route to host", "problems": [problem],

@@ -49,7 +49,7 @@ pub(super) struct Desk {
     check: Arc<CheckContext>,
     pub(super) shelf: Shelf,
     status: Arc<dyn SourceStatusSink>,
-    times: Times,
+    pub(super) times: Times,
     pub(super) told: Told,
     pub(super) store: Arc<UndeltaStore>,
     pub(super) in_force: Option<Stamp>,

@@ -67,6 +67,7 @@ impl Desk {
         }
         self.told.good("SourceResumed", &format!("source resumed; it was {}", hold.kind.word()));
         let before = self.record_in_force();
+        self.times.held_back(self.id());
         let set = self.accept_what_was_held_back().await;
         self.publish();
         let diff = before.zip(self.record_in_force()).map(|(before, after)| RevisionDiff {

@@ -22,6 +22,13 @@ impl Times {
         self.traces.revision(source, revision, RevisionTimes { noticed, read, taken, checked, accepted: Tick::now() });
     }
 
+    /// Forgets when revisions were read so far: what is accepted from now on waits for no reading, but was held back by an operator.
+    pub(super) fn held_back(&self, source: &SourceId) {
+        if let Some(waker) = self.sources.get(source.as_str()) {
+            waker.forget_readings();
+        }
+    }
+
     /// Forgets a source.
     pub(super) fn forget(&self, source: &SourceId) {
         self.traces.forget_source(source);
