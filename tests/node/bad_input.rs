@@ -63,6 +63,23 @@ fn bad_files_are_named_and_pods_stay() {
 }
 
 #[test]
+fn network_disks_are_told_how_to_be_had() {
+    let host = TestHost::start();
+    host.write_manifest("good.yaml", GOOD);
+    host.wait_running("good");
+    let with = |source: &str| format!("{GOOD}  volumes:\n    - name: disk\n      {source}\n");
+    let iscsi = with("iscsi: {targetPortal: 192.0.2.1, iqn: 'iqn.2001-04.com.example:a', lun: 0}");
+    let words =
+        "not supported (log in to the target on the host, for example with open-iscsi, and use the device or a hostPath volume)";
+    expect(&host, "iscsi.yaml", iscsi.as_bytes(), &["FILE:13:7", "spec.volumes[0].iscsi", words]);
+    let cifs = "mount the volume on the host, a CIFS share for example by /etc/fstab, and use a hostPath volume";
+    let csi = with("csi: {driver: smb.csi.k8s.io, volumeAttributes: {source: //nas/share}}");
+    expect(&host, "csi.yaml", csi.as_bytes(), &["FILE:13:7", "spec.volumes[0].csi", cifs]);
+    let flex = with("flexVolume: {driver: fstab/cifs, options: {networkPath: //nas/share}}");
+    expect(&host, "flex.yaml", flex.as_bytes(), &["FILE:13:7", "spec.volumes[0].flexVolume", cifs]);
+}
+
+#[test]
 fn first_of_two_equal_names_runs_on() {
     let host = TestHost::start();
     host.write_manifest("good.yaml", GOOD);

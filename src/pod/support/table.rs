@@ -24,6 +24,10 @@ const NOT_SCHEDULED: Support =
     ignored_unless("podstead does not schedule: the pod runs on the host that has its manifest", &["{}", "\"default-scheduler\""]);
 const NOT_WINDOWS: Support = ignored("this host runs Linux");
 const NO_CLUSTER_STORAGE: Support = refused("needs a cluster", "mount it on the host and use a hostPath volume");
+const NO_DRIVER: Support = refused(
+    "drivers of volumes are not supported",
+    "mount the volume on the host, a CIFS share for example by /etc/fstab, and use a hostPath volume",
+);
 const NO_OLD_STORAGE: Support = refused("Kubernetes has removed this type", "mount it on the host and use a hostPath volume");
 const NO_TCP_HOOK: Support = refused("Kubernetes does not support it either: the hook fails there", "use exec or httpGet");
 const NO_SELINUX: Support = Refused { reason: "SELinux is not supported", instead: "", silent: &["{}"] };
@@ -214,7 +218,7 @@ const VOLUME: &[(&str, Support)] = &[
     ("configMap.items[].path", YES),
     ("configMap.name", YES),
     ("configMap.optional", YES),
-    ("csi", NO_CLUSTER_STORAGE),
+    ("csi", NO_DRIVER),
     ("downwardAPI", Honoured("a change of labels or annotations updates all files at once, without a restart")),
     ("downwardAPI.defaultMode", YES),
     ("downwardAPI.items", YES),
@@ -235,7 +239,7 @@ const VOLUME: &[(&str, Support)] = &[
     ),
     ("ephemeral", NO_CLUSTER_STORAGE),
     ("fc", refused("not supported", "mount it on the host and use a hostPath volume")),
-    ("flexVolume", refused("not supported", "mount it on the host and use a hostPath volume")),
+    ("flexVolume", NO_DRIVER),
     ("flocker", NO_OLD_STORAGE),
     ("gcePersistentDisk", NO_CLUSTER_STORAGE),
     ("gitRepo", refused("Kubernetes has disabled this type", "clone the repository into an emptyDir volume in an init container")),
@@ -246,7 +250,13 @@ const VOLUME: &[(&str, Support)] = &[
     ("image", Honoured("read-only; files in it cannot be executed")),
     ("image.pullPolicy", YES),
     ("image.reference", YES),
-    ("iscsi", refused("not supported", "mount it on the host and use a hostPath volume")),
+    (
+        "iscsi",
+        refused(
+            "not supported",
+            "log in to the target on the host, for example with open-iscsi, and use the device or a hostPath volume",
+        ),
+    ),
     ("name", YES),
     (
         "nfs",
