@@ -13,6 +13,8 @@ pub(super) struct DeleteOptions {
     pub(super) uid: Option<String>,
     pub(super) resource_version: Option<String>,
     pub(super) dry_run: Vec<String>,
+    /// The object stays until its pods are gone.
+    pub(super) is_foreground: bool,
     /// `gracePeriodSeconds`; at most a day.
     pub(super) grace: Option<Duration>,
 }
@@ -50,6 +52,7 @@ impl DeleteOptions {
             uid: text("uid"),
             resource_version: text("resourceVersion"),
             dry_run: dry_run.collect(),
+            is_foreground: options["propagationPolicy"] == "Foreground",
             grace: grace.map(Duration::from_secs),
         })
     }
@@ -67,6 +70,7 @@ mod tests {
             uid: Some("u".to_owned()),
             resource_version: None,
             dry_run: vec!["All".to_owned()],
+            is_foreground: false,
             grace: Some(Duration::ZERO),
         };
         assert_eq!(DeleteOptions::read("application/json", json).ok(), Some(expected.clone()));
@@ -74,5 +78,6 @@ mod tests {
         let negative = DeleteOptions::read("", br#"{"gracePeriodSeconds":-5}"#).unwrap();
         assert_eq!(negative.grace, Some(Duration::from_secs(1)));
         assert!(DeleteOptions::read("application/json", br#"{"propagationPolicy":"Orphan"}"#).is_err());
+        assert!(DeleteOptions::read("application/json", br#"{"propagationPolicy":"Foreground"}"#).unwrap().is_foreground);
     }
 }

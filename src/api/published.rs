@@ -173,6 +173,13 @@ impl Published {
         self.workloads.of_kind(kind)
     }
 
+    /// Keeps a workload that is about to be deleted until its pods are gone. The returned wait ends then, and lets it go; it is to be run once the
+    /// workload is deleted. Dropped without being run, it lets the workload go at once.
+    pub(super) fn keep_until_pods_are_gone(self: &Arc<Self>, key: ObjectKey) -> Kept {
+        let owners = self.workloads.keep(&key);
+        Kept { published: Arc::clone(self), key, owners }
+    }
+
     /// Pods, for listing and watching.
     pub fn pods(&self) -> &Journal<PodKey, PublishedPod> {
         &self.pods
@@ -198,6 +205,39 @@ impl Published {
             let same = before.is_some_and(|pod| pod.shows(desired, &status));
             (!same).then(|| PublishedPod::new(Arc::clone(desired), status, created_at, version))
         });
+    }
+}
+
+/// A workload that stays until its pods are gone. It goes when this is dropped.
+#[derive(Debug)]
+pub(super) struct Kept {
+    published: Arc<Published>,
+    key: ObjectKey,
+    /// UIDs of the owners of its pods.
+    owners: BTreeSet<String>,
+}
+
+impl Kept {
+    /// Waits until no pod of the workload is left.
+    pub(super) async fn pods_are_gone(self) {
+        let mut versions = self.published.pods.subscribe();
+        loop {
+            versions.mark_unchanged();
+            let is_of_it = |pod: &Arc<PublishedPod>| {
+                let mut owners = pod.desired.pod.metadata.owner_references.iter().flatten();
+                owners.any(|owner| self.owners.contains(&owner.uid))
+            };
+            // The sender lives as long as the journal.
+            if !self.published.pods.list().1.iter().any(is_of_it) || versions.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.published.workloads.let_go(&self.key);
     }
 }
 
@@ -265,7 +305,7 @@ impl WorkloadSink for Published {
 
     fn withdraw_workload(&self, key: &ObjectKey) {
         lock(&self.controller_revisions).remove(key);
-        self.workloads.withdraw(key);
+        self.workloads.withdraw(key, (self.now)());
     }
 }
 

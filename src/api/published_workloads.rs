@@ -3,6 +3,7 @@
 use super::key::{ORIGIN_ANNOTATION, PodKey, REVISION_ANNOTATION, SOURCE_ANNOTATION};
 use super::templates;
 use bytes::Bytes;
+use jiff::Timestamp;
 use podstead_expand::{ShownSchedule, ShownWorkload};
 use podstead_manifest::ObjectKey;
 pub use podstead_pod::annotations::{MISSED_RUN as MISSED_RUN_ANNOTATION, NEXT_RUN as NEXT_RUN_ANNOTATION};
@@ -10,7 +11,8 @@ use podstead_pod::{Origin, Revision, SourceId};
 use podstead_telemetry::journal::Journal;
 use podstead_workload::object::WorkloadKind;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Changes of one kind that are remembered for watchers.
 const HISTORY: usize = 256;
@@ -52,9 +54,25 @@ impl PublishedWorkload {
 
     /// Its last state, as it is deleted.
     fn with_version(&self, version: u64) -> Self {
+        self.with_metadata(version, [])
+    }
+
+    /// The same while its pods end, as Kubernetes shows it.
+    fn in_deletion(&self, version: u64, now: Timestamp) -> Self {
+        let since = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let fields = [
+            ("deletionTimestamp", json!(since)),
+            ("deletionGracePeriodSeconds", json!(0)),
+            ("finalizers", json!(["foregroundDeletion"])),
+        ];
+        self.with_metadata(version, fields)
+    }
+
+    fn with_metadata(&self, version: u64, fields: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
         let mut object = self.object();
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("resourceVersion".into(), json!(version.to_string()));
+            metadata.extend(fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
         }
         Self {
             key: self.key.clone(),
@@ -105,17 +123,27 @@ fn encode(shown: &ShownWorkload, version: u64) -> Bytes {
     Bytes::from(object.to_string())
 }
 
+/// A workload that stays until its pods are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaving {
+    /// Its source still has it.
+    Wanted,
+    /// Its source has it no more, and reads show that it is being deleted.
+    Withdrawn,
+}
+
 /// The workloads of all kinds.
 #[derive(Debug)]
 pub(super) struct PublishedWorkloads {
     /// One for each kind, so that Jobs that come and go do not push the changes of Deployments out of the history.
     journals: [Journal<PodKey, PublishedWorkload>; WorkloadKind::ALL.len()],
+    leaving: Mutex<BTreeMap<ObjectKey, Leaving>>,
 }
 
 impl PublishedWorkloads {
     /// Nothing is published yet. Versions start after `start`.
     pub(super) fn new(start: u64) -> Self {
-        Self { journals: WorkloadKind::ALL.map(|_| Journal::new(start, HISTORY)) }
+        Self { journals: WorkloadKind::ALL.map(|_| Journal::new(start, HISTORY)), leaving: Mutex::default() }
     }
 
     /// Those of one kind.
@@ -126,15 +154,58 @@ impl PublishedWorkloads {
     /// Replaces what is shown of a workload. Another kind of object is left out.
     pub(super) fn publish(&self, shown: &ShownWorkload) {
         let Some(kind) = WorkloadKind::named(&shown.key.kind) else { return };
+        if self.leaving().get(&shown.key) == Some(&Leaving::Withdrawn) {
+            // Another one of this name.
+            self.let_go(&shown.key);
+        }
         self.of_kind(kind).update(key_of(&shown.key), |before, version| {
             let same = before.is_some_and(|before| before.json == encode(shown, before.version));
             (!same).then(|| PublishedWorkload::new(shown, version))
         });
     }
 
-    /// The workload is gone.
-    pub(super) fn withdraw(&self, key: &ObjectKey) {
-        if let Some(kind) = WorkloadKind::named(&key.kind) {
+    /// The workload is gone; one that stays until its pods are gone is shown as being deleted.
+    pub(super) fn withdraw(&self, key: &ObjectKey, now: Timestamp) {
+        let Some(kind) = WorkloadKind::named(&key.kind) else { return };
+        let mut leaving = self.leaving();
+        match leaving.get_mut(key) {
+            Some(state) => {
+                *state = Leaving::Withdrawn;
+                let deleted = |before: Option<&PublishedWorkload>, version| before.map(|before| before.in_deletion(version, now));
+                self.of_kind(kind).update(key_of(key), deleted);
+            }
+            None => self.of_kind(kind).remove(&key_of(key), PublishedWorkload::with_version),
+        }
+    }
+
+    fn leaving(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Leaving>> {
+        // Each statement leaves it whole.
+        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a workload that is about to be withdrawn, until [`Self::let_go`]. Returns the UIDs of the owners of its pods: its own, and those of what it
+    /// made.
+    pub(super) fn keep(&self, key: &ObjectKey) -> BTreeSet<String> {
+        let Some(kind) = WorkloadKind::named(&key.kind) else { return BTreeSet::new() };
+        let Some(workload) = self.of_kind(kind).get(&key_of(key)) else { return BTreeSet::new() };
+        let object = workload.object();
+        let Some(uid) = object["metadata"]["uid"].as_str() else { return BTreeSet::new() };
+        self.leaving().insert(key.clone(), Leaving::Wanted);
+        let made = [WorkloadKind::ReplicaSet, WorkloadKind::Job].into_iter().flat_map(|kind| self.of_kind(kind).list().1);
+        let made = made.filter_map(|made| {
+            let object = made.object();
+            let owners = object["metadata"]["ownerReferences"].as_array()?;
+            let is_owned = owners.iter().any(|owner| owner["uid"] == uid);
+            is_owned.then(|| object["metadata"]["uid"].as_str().map(str::to_owned))?
+        });
+        made.chain([uid.to_owned()]).collect()
+    }
+
+    /// Ends the stay of a workload: it is gone if its source has it no more.
+    pub(super) fn let_go(&self, key: &ObjectKey) {
+        // Held until the journal has it: another one of this name may be published.
+        let mut leaving = self.leaving();
+        if let (Some(Leaving::Withdrawn), Some(kind)) = (leaving.remove(key), WorkloadKind::named(&key.kind)) {
             self.of_kind(kind).remove(&key_of(key), PublishedWorkload::with_version);
         }
     }
@@ -180,10 +251,49 @@ mod tests {
     fn withdrawn_workload_has_version_of_deletion() {
         let published = PublishedWorkloads::new(100);
         published.publish(&shown(1));
-        published.withdraw(&shown(1).key);
+        published.withdraw(&shown(1).key, Timestamp::UNIX_EPOCH);
         let changes = published.of_kind(WorkloadKind::Deployment).since(101).unwrap();
         assert_eq!((changes[0].kind, changes[0].value.version), (ChangeKind::Deleted, 102));
         assert_eq!(changes[0].value.object()["metadata"]["resourceVersion"], "102");
+    }
+
+    #[test]
+    fn kept_workload_is_shown_until_it_is_let_go() {
+        let published = PublishedWorkloads::new(100);
+        let with_uid = |uid: &str| {
+            let mut shown = shown(1);
+            shown.object["metadata"]["uid"] = json!(uid);
+            shown
+        };
+        let key = shown(1).key;
+        published.publish(&with_uid("u"));
+        let mut set = with_uid("of-u");
+        set.key.kind = "ReplicaSet".into();
+        set.object["metadata"]["ownerReferences"] = json!([{"uid": "u"}]);
+        published.publish(&set);
+        assert_eq!(published.keep(&key), BTreeSet::from(["of-u".to_owned(), "u".to_owned()]));
+        let journal = published.of_kind(WorkloadKind::Deployment);
+        published.withdraw(&key, Timestamp::UNIX_EPOCH);
+        let metadata = journal.list().1[0].object()["metadata"].clone();
+        assert_eq!(metadata["deletionTimestamp"], "1970-01-01T00:00:00Z");
+        assert_eq!(metadata["finalizers"], json!(["foregroundDeletion"]));
+        published.let_go(&key);
+        assert!(journal.is_empty());
+        let kinds: Vec<_> = journal.since(100).unwrap().iter().map(|change| change.kind).collect();
+        assert_eq!(kinds, [ChangeKind::Added, ChangeKind::Modified, ChangeKind::Deleted]);
+
+        // Another one of the name comes before the pods are gone, and one that stays is let go before it is withdrawn.
+        published.publish(&with_uid("u"));
+        published.keep(&key);
+        published.withdraw(&key, Timestamp::UNIX_EPOCH);
+        published.publish(&with_uid("v"));
+        published.let_go(&key);
+        let metadata = journal.list().1[0].object()["metadata"].clone();
+        assert!(metadata["uid"] == "v" && metadata["deletionTimestamp"].is_null(), "{metadata}");
+        published.keep(&key);
+        published.let_go(&key);
+        published.withdraw(&key, Timestamp::UNIX_EPOCH);
+        assert!(journal.is_empty());
     }
 
     #[test]
@@ -191,7 +301,7 @@ mod tests {
         let published = PublishedWorkloads::new(0);
         published.publish(&ShownWorkload { object: json!("odd"), ..shown(1) });
         assert_eq!(published.of_kind(WorkloadKind::Deployment).list().1[0].object(), "odd");
-        published.withdraw(&shown(1).key);
+        published.withdraw(&shown(1).key, Timestamp::UNIX_EPOCH);
         assert!(published.of_kind(WorkloadKind::Deployment).is_empty());
     }
 }

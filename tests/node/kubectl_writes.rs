@@ -5,6 +5,7 @@ use crate::support::kubectl::{Kubectl, every_kubectl, text};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 fn pod(name: &str, marker: &str) -> String {
     format!(
@@ -153,6 +154,49 @@ spec:
     assert!(failure.contains("propagationPolicy"), "{failure}");
     kubectl.run(&["delete", "deploy/shop", "--wait=false"], "");
     assert!(!kubectl.has_file("shop.deployment.yaml"));
+}
+
+/// As in a cluster, the object stays until its pods are gone, and so long does `kubectl delete --cascade=foreground` wait.
+#[test]
+fn foreground_deletion_waits_for_pods() {
+    let Some(kubectl) = Kubectl::start("") else { return };
+    // It ends when it is told to, and not by a signal.
+    let manifest = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop}
+spec:
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      terminationGracePeriodSeconds: 600
+      containers:
+        - name: main
+          image: localhost/busybox:1
+          command: [sh, -c, 'trap : TERM; touch /ready; while [ ! -e /go ]; do sleep 0.1; done']
+          readinessProbe: {exec: {command: [cat, /ready]}, periodSeconds: 1}
+";
+    kubectl.apply(manifest);
+    kubectl.run(&["rollout", "status", "deploy/shop", "--timeout=120s"], "");
+    let pod = kubectl.run(&["get", "pods", "-o", "jsonpath={.items[0].metadata.name}"], "");
+    let mut delete = kubectl.command("kubectl".as_ref());
+    let delete = delete.args(["delete", "deploy/shop", "--cascade=foreground", "--timeout=120s"]);
+    let mut delete = delete.stdout(Stdio::piped()).spawn().unwrap();
+    let form = "jsonpath={.metadata.finalizers} {.metadata.deletionTimestamp}";
+    let shown = eventually("the Deployment to be shown in deletion", || {
+        let shown = text(&kubectl.output(&["get", "deploy", "shop", "-o", form], "").stdout);
+        if shown.contains("foregroundDeletion") { Ok(shown) } else { Err(shown) }
+    });
+    assert!(shown.starts_with("[\"foregroundDeletion\"] 2") && shown.ends_with('Z'), "{shown}");
+    assert!(!kubectl.has_file("shop.deployment.yaml"));
+    assert_eq!(delete.try_wait().unwrap(), None, "kubectl waits for the pod");
+    let failure = kubectl.fail(&["label", "deploy/shop", "a=b"], "");
+    assert!(failure.contains("is being deleted"), "{failure}");
+    kubectl.run(&["delete", "deploy/shop", "--cascade=foreground", "--wait=false"], "");
+    kubectl.host.cli_ok(&["exec", &pod, "--", "touch", "/go"]);
+    let said = text(&delete.wait_with_output().unwrap().stdout);
+    assert!(said.starts_with("deployment.apps \"shop\" deleted"), "{said}");
+    assert_eq!(kubectl.run(&["get", "pods,deploy", "-o", "name"], ""), "");
 }
 
 #[test]

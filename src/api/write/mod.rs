@@ -116,7 +116,12 @@ pub(super) async fn write(backend: &Backend, caller: &Caller, route: &Route, que
     if options.dry_run {
         return answer::planned(&planned, &target, &name, shown.as_ref());
     }
+    let is_foreground = deletion.as_ref().is_some_and(|deletion| deletion.is_foreground);
+    let kept = is_foreground.then(|| backend.published.keep_until_pods_are_gone(target.key(&name)));
     commit(backend, caller, writable, &files, &target, &name, &options, &planned).await?;
+    if let Some(kept) = kept {
+        tokio::spawn(kept.pods_are_gone());
+    }
     if let Some(deletion) = &deletion {
         end_pod(backend, &target, &name, shown.as_ref(), deletion).await;
         return deleted(&target, &name, shown.as_ref());
@@ -197,7 +202,7 @@ fn refuse_held(backend: &Backend, writable: &Writable) -> Result<(), ApiFailure>
 /// Error for creating an object whose name another source has.
 fn exists_elsewhere(target: &Target, name: &str, shown: &Value) -> ApiFailure {
     // The words of Kubernetes: clients try again.
-    if shown["metadata"]["deletionTimestamp"].is_string() {
+    if is_in_deletion(shown) {
         let message = format!("object is being deleted: {} {name:?} already exists", target.plural);
         return ApiFailure::already_exists(message).about(target.plural, name);
     }
@@ -205,10 +210,31 @@ fn exists_elsewhere(target: &Target, name: &str, shown: &Value) -> ApiFailure {
     ApiFailure::already_exists(format!("{} {name:?} already exists{place}", target.plural)).about(target.plural, name)
 }
 
+fn is_in_deletion(shown: &Value) -> bool {
+    shown["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// Error for a change of an object that stays until its pods are gone.
+fn in_deletion(target: &Target, name: &str) -> ApiFailure {
+    let message = format!(
+        "Operation cannot be fulfilled on {} {name:?}: the object is being deleted, and stays until its pods are gone",
+        target.plural
+    );
+    ApiFailure::conflict(message).about(target.plural, name)
+}
+
 /// Answers a change of an object that the writable source does not have, or where no source is writable.
 async fn refuse(backend: &Backend, target: &Target, method: &Method, content_type: &str, body: &[u8], query: &Query) -> Answer {
     let path = target.path();
     let pods = Pods(Arc::clone(&backend.published));
+    if let Route::Workload(..) | Route::WorkloadScale(..) = &target.route
+        && let Some(shown) = answer::shown(backend, target, &path.name).await.filter(is_in_deletion)
+    {
+        return match *method {
+            Method::DELETE => deleted(target, &path.name, Some(&shown)),
+            _ => Err(in_deletion(target, &path.name)),
+        };
+    }
     match &target.route {
         Route::Pod(_) if *method == Method::DELETE => {
             control::delete(backend, &pods.find(&path)?, query, &DeleteOptions::read(content_type, body)?).await
