@@ -119,8 +119,9 @@ fuzz: ## run all fuzz targets for an equal share of MINUTES (480) each; fails on
 	tests/fuzz/run $(or $(MINUTES),480)
 
 .PHONY: kills
-kills: setup-test ## kill the daemon 200 times during calls of CNI plugins and changes of Services and policies, the jobs of polls and pulls 200 times each beside starts of pods, the image store and the jobs of pulls 500 times each; cut the power of a store 50 times (root)
+kills: setup-test ## kill the daemon 200 times during calls of CNI plugins and changes of Services and policies, and while kubectl writes, the jobs of polls and pulls 200 times each beside starts of pods, the image store and the jobs of pulls 500 times each; cut the power of a store 50 times (root)
 	PODSTEAD_KILLS=200 cargo test --locked --test node kills::random_kills -- --nocapture --test-threads 1
+	PODSTEAD_KILLS=200 cargo test --locked --test node kubectl_rows::kills_leave -- --nocapture
 	PODSTEAD_KILLS=200 cargo test --locked --test node killed_jobs:: -- --nocapture
 	PODSTEAD_KILLS=500 cargo test --locked --test images kills:: -- --nocapture
 	PODSTEAD_CUTS=50 cargo test --locked --test images cuts:: -- --nocapture

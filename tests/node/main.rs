@@ -13,6 +13,7 @@ mod causes;
 mod commit_status;
 mod condition_times;
 mod conformance;
+mod connections;
 mod copy;
 mod deadline;
 mod dev_volume;
