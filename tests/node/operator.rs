@@ -1,7 +1,9 @@
 //! `podstead logs`, `exec`, `top` and `status` as an operator uses them, with real containers.
 
-use crate::support::{TestHost, eventually};
+use crate::support::{TestHost, binary, eventually};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 fn pod(name: &str, script: &str) -> String {
     format!(
@@ -55,6 +57,30 @@ fn logs_are_read_without_daemon() {
 }
 
 #[test]
+fn logs_begin_at_time() {
+    let mut host = TestHost::start();
+    host.write_manifest("a.yaml", &pod("a", "mkfifo /go; echo one; read word < /go; echo two"));
+    host.wait_log("a", "main", "one");
+    // The program waits until it is told to go on.
+    host.exec("a", "main", &["/bin/sh", "-c", "echo on > /go"]);
+    host.wait_log("a", "main", "two");
+    let stamped = host.cli_ok(&["logs", "a", "-c", "main", "--timestamps"]);
+    let times: Vec<&str> = stamped.lines().filter_map(|line| line.split_once(' ')).map(|(time, _)| time).collect();
+    let [one, two] = times[..] else { panic!("{stamped}") };
+    let config = host.path("config.yaml").display().to_string();
+    let since = |host: &TestHost, time: &str| host.cli_ok(&["--config", &config, "logs", "a", "-c", "main", "--since-time", time]);
+    let read = |host: &TestHost| [one, two, "2100-01-01T00:00:00Z"].map(|time| since(host, time));
+    assert_eq!(read(&host), ["one\ntwo\n", "two\n", ""]);
+    assert_eq!(host.cli_ok(&["logs", "a", "-c", "main", "--since-time", one, "--tail", "1"]), "two\n");
+    let both = host.cli(&["logs", "a", "--since", "1h", "--since-time", one]);
+    assert!(!both.status.success() && String::from_utf8_lossy(&both.stderr).contains("cannot be used with"), "{both:?}");
+    let no_time = host.cli(&["logs", "a", "--since-time", "yesterday"]);
+    assert!(!no_time.status.success() && String::from_utf8_lossy(&no_time.stderr).contains("--since-time"), "{no_time:?}");
+    host.kill_daemon();
+    assert_eq!(read(&host), ["one\ntwo\n", "two\n", ""], "from the files");
+}
+
+#[test]
 fn exec_runs_in_first_container() {
     let host = two();
     let output = host.cli(&["exec", "a", "cat", "/file"]);
@@ -74,6 +100,19 @@ fn top_shows_limits_and_disk() {
         if disk.contains("2.0MiB") || disk.contains("2.1MiB") { Ok(disk) } else { Err(disk) }
     });
     assert_eq!(disk.lines().next().unwrap().split_whitespace().collect::<Vec<_>>(), ["NAME", "DISK", "LAYERS", "VOLUMES", "LOGS"]);
+}
+
+#[test]
+fn top_is_watched() {
+    let host = two();
+    let mut command = Command::new("timeout");
+    command.arg("120").arg(binary("podstead")).arg("--socket").arg(host.path("run/podstead.sock")).args(["top", "pod", "a", "-w"]);
+    let mut top = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(top.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let rows: Vec<String> = lines.filter(|line| line.starts_with("a-edge-1 ")).take(2).collect();
+    assert_eq!(rows.len(), 2, "a row for each measurement");
+    // It ends since nobody reads it any more.
+    assert!(top.wait().unwrap().success());
 }
 
 #[test]

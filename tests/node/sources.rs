@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A web server for one body; without one it answers 503.
@@ -111,6 +112,14 @@ fn changed_configuration_touches_only_its_sources() {
     status_has(&host, "does not exist");
     configure(&host, &base, &format!("{}podPidsLimit: 100\n", http_source("web", &server)));
     status_has(&host, "takes effect after a restart of the daemon: podPidsLimit");
+    // All of them in one place, beside one that takes effect at once.
+    let several =
+        "ageKeyFile: /etc/key\nallowedUnsafeSysctls: [net.core.somaxconn]\nlogging: {format: json}\nlabels: {site: lab}\n";
+    configure(&host, &base, &format!("{}podPidsLimit: 100\n{several}", http_source("web", &server)));
+    status_has(
+        &host,
+        "takes effect after a restart of the daemon: podPidsLimit, ageKeyFile, allowedUnsafeSysctls, logging.format\n",
+    );
     for pod in [&one, &two] {
         let now = host.pods().into_iter().find(|now| now.uid() == pod.uid()).unwrap();
         assert_eq!(now.container_id("main"), pod.container_id("main"));
@@ -301,6 +310,54 @@ fn log_is_json_when_configured() {
     assert_eq!((&started["pod"], &started["container"]), (&json!("one-edge-1_default"), &json!("main")), "{started}");
     assert_eq!((&started["level"], &started["message"]), (&json!("INFO"), &json!("Started container main")), "{started}");
     started["timestamp"].as_str().unwrap().parse::<Timestamp>().unwrap();
+}
+
+/// The times of the last contact with the source `web` and of its last change, from all places that tell of them.
+fn two_times(host: &TestHost) -> [Timestamp; 2] {
+    let shown: Value = serde_json::from_str(&host.cli_ok(&["get", "sources", "web", "-o", "json"])).unwrap();
+    let [contact, change] = ["lastContactAt", "fetchedAt"].map(|field| {
+        let time = shown["status"][field].as_str().unwrap_or_else(|| panic!("no {field} in {shown:#}"));
+        time.parse::<Timestamp>().unwrap()
+    });
+    let mut curl = Command::new("curl");
+    let curl = curl.args(["-sS", "--fail", "--unix-socket"]).arg(host.path("run/podstead.sock")).arg("http://localhost/metrics");
+    let metrics = String::from_utf8(curl.output().unwrap().stdout).unwrap();
+    for (name, time) in [("fetched", contact), ("changed", change)] {
+        let sample = format!("podstead_source_{name}_timestamp_seconds{{source=\"web\"}} ");
+        let value =
+            metrics.lines().find_map(|line| line.strip_prefix(&sample)).unwrap_or_else(|| panic!("no {sample} in {metrics}"));
+        let difference = value.parse::<f64>().unwrap() - time.as_millisecond() as f64 / 1000.0;
+        assert!(difference.abs() < 0.01, "{name}: {value} and {time}");
+    }
+    let described = host.cli_ok(&["describe", "source", "web"]);
+    let line = described.lines().find(|line| line.starts_with("Last Contact:")).unwrap_or_else(|| panic!("{described}"));
+    assert!(line.contains(&contact.strftime(" %Y-%m-%dT%H:%M:%SZ (").to_string()), "to the second: {line}");
+    [contact, change]
+}
+
+/// A source that is healthy and does not change must not look stale, nor one that cannot be reached look fresh.
+#[test]
+fn contact_and_change_are_two_times() {
+    let server = Server::start();
+    server.serve(Some(pod("one")));
+    let host = TestHost::start_with(&http_source("web", &server));
+    host.wait_running("one");
+    let heading = host.cli_ok(&["get", "sources"]).lines().next().unwrap_or_default().to_owned();
+    assert!(heading.contains(" CONTACT") && heading.contains(" CHANGED"), "{heading}");
+    let first = two_times(&host);
+
+    host.cli_ok(&["sync", "web"]);
+    let same = two_times(&host);
+    assert!(same[0] > first[0] && same[1] == first[1], "{first:?} {same:?}");
+
+    server.serve(Some(pod("two")));
+    host.cli_ok(&["sync", "web"]);
+    let changed = two_times(&host);
+    assert!(changed[0] > same[0] && changed[1] > same[1], "{same:?} {changed:?}");
+
+    server.serve(None);
+    assert!(!host.cli(&["sync", "web"]).status.success());
+    assert_eq!(two_times(&host), changed, "a failed look is no contact");
 }
 
 #[test]
