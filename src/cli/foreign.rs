@@ -103,6 +103,12 @@ fn hint(word: &str) -> Option<&'static str> {
         "tail" => "podstead logs -f follows the log of a pod",
         "login" | "logout" => "files of docker login and podman login are read here; imagePullSecrets of pods work, too",
         "update" | "upgrade" => "apt upgrade podstead does it; pods keep running",
+        "stats" => "podstead top shows the usage of pods",
+        "compose" => "podstead import compose FILE makes manifests of a compose file",
+        "secret" | "configmap" => {
+            "put its manifest into a source; podstead get secrets and podstead get configmaps list what is there"
+        }
+        "enable" | "disable" => "systemctl enable podstead lets the daemon start at boot; podstead stop stops a pod",
         "journal" => "journalctl -u podstead shows the log of the daemon",
         _ => return None,
     })
@@ -126,11 +132,11 @@ mod tests {
         let known = super::super::command();
         for word in [
             "hold", "undo", "backup", "shell", "login", "apply", "delete", "events", "ps", "images", "pull", "volumes", "inspect",
-            "kill", "up", "wait", "reload", "drain",
+            "kill", "up", "wait", "reload", "drain", "stats", "compose", "secret", "enable",
         ] {
             let hint = hint(word).unwrap();
             let named = hint.split("podstead ").skip(1).filter_map(|rest| rest.split([' ', ';', ',', ')']).next());
-            for name in named.filter(|name| !["does"].contains(name)) {
+            for name in named.filter(|name| !["does", "lets"].contains(name)) {
                 assert!(known.find_subcommand(name).is_some(), "{word}: {name}");
             }
         }

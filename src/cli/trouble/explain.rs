@@ -18,6 +18,8 @@ const SLACK: SignedDuration = SignedDuration::from_secs(2);
 
 /// The kernel's words for a full disk.
 const NO_SPACE: &str = "No space left on device";
+/// Beginning of the message of a pod whose hostPort no network can forward.
+const CANNOT_FORWARD: &str = "cannot forward hostPort";
 
 /// Explanation of an unhealthy pod.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -42,12 +44,17 @@ pub(crate) fn explain(pod: &Pod, row: &PodRow, evidence: &Evidence, now: Timesta
     let causes = causes(pod, row, container, ended, evidence, now);
     let kill = container.and_then(|container| killed_by_probe(pod, container, evidence));
     let is_full = causes.iter().any(|cause| cause.contains(NO_SPACE));
+    let is_unconnected = causes.iter().any(|cause| cause.contains(CANNOT_FORWARD));
     Trouble {
         container: container_name.map(str::to_owned),
         since: since(pod, row),
         causes,
         remedy: match kill {
             None if is_full => Some("free space on the disk (podstead doctor disk)".to_owned()),
+            None if is_unconnected => Some(format!(
+                "remove hostPort from {}, or set network.type to builtin in podstead's configuration",
+                origin.unwrap_or("the manifest")
+            )),
             Some(kill) => Some(format!(
                 "podstead logs -p {} -c {}; if the program is only slow, change {}Probe in {}",
                 name_on_command_line(pod),
