@@ -15,11 +15,14 @@ use std::time::Duration;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Reasons of waiting containers that are failures.
-const FAILURES: [&str; 7] = [
+const FAILURES: [&str; 10] = [
     "CrashLoopBackOff",
     "ErrImagePull",
+    "ErrImageNeverPull",
     "ImagePullBackOff",
     "InvalidImageName",
+    "SignatureValidationFailed",
+    "HostPortConflict",
     "CreateContainerConfigError",
     "CreateContainerError",
     "RunContainerError",

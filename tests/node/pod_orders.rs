@@ -54,6 +54,24 @@ fn stopped_pod_survives_daemon_and_starts() {
     assert_eq!(host.exec("web", "main", &["cat", "/scratch/file"]), "kept\n", "a stop keeps the volumes of the pod");
 }
 
+/// Without a pod network, nothing can forward a port of the host.
+#[test]
+fn start_that_cannot_succeed_is_told_at_once() {
+    let host = TestHost::start();
+    let manifest =
+        web("one").replace("      volumeMounts:", "      ports: [{containerPort: 80, hostPort: 8080}]\n      volumeMounts:");
+    host.write_manifest("web.yaml", &manifest);
+    eventually("the port to be refused", || {
+        let status = host.cli_ok(&["status"]);
+        let advice = "-> remove hostPort from web.yaml:1:1, or set network.type to builtin in podstead's configuration";
+        if status.contains("HostPortConflict") && status.contains(advice) { Ok(()) } else { Err(status) }
+    });
+    host.cli_ok(&["stop", "web"]);
+    let start = host.cli(&["start", "web"]);
+    let said = String::from_utf8(start.stderr).unwrap();
+    assert!(!start.status.success() && said.contains("does not run: HostPortConflict"), "{said}");
+}
+
 #[test]
 fn edit_starts_stopped_pod_again() {
     let host = TestHost::start();

@@ -346,17 +346,17 @@ fn contact_and_change_are_two_times() {
     assert!(heading.contains(" CONTACT") && heading.contains(" CHANGED"), "{heading}");
     let first = two_times(&host);
 
-    host.cli_ok(&["sync", "web"]);
+    host.cli_ok(&["sync", "--wait", "web"]);
     let same = two_times(&host);
     assert!(same[0] > first[0] && same[1] == first[1], "{first:?} {same:?}");
 
     server.serve(Some(pod("two")));
-    host.cli_ok(&["sync", "web"]);
+    host.cli_ok(&["sync", "--wait", "web"]);
     let changed = two_times(&host);
     assert!(changed[0] > same[0] && changed[1] > same[1], "{same:?} {changed:?}");
 
     server.serve(None);
-    assert!(!host.cli(&["sync", "web"]).status.success());
+    assert!(!host.cli(&["sync", "--wait", "web"]).status.success());
     assert_eq!(two_times(&host), changed, "a failed look is no contact");
 }
 
