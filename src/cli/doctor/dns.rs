@@ -5,6 +5,7 @@ use super::host::Host;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use podstead_api::SourceObject;
 use podstead_container::reference::Reference;
+use podstead_image::RegistryConfig;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::mpsc;
@@ -60,7 +61,8 @@ pub(super) fn check(host: &Host) -> Vec<Finding> {
     if let Ok(config) = &host.config {
         servers.extend(config.network.dns.forwarders.iter().copied());
     }
-    let findings = judge(&look(servers, wanted(pods, sources), |_| true));
+    let registries = host.config.as_ref().map(|config| config.registries.as_slice()).unwrap_or_default();
+    let findings = judge(&look(servers, wanted(pods, sources, registries), |_| true));
     if findings.is_empty() {
         vec![Finding::ok("name servers answer, and the names that this host needs resolve")]
     } else {
@@ -69,8 +71,8 @@ pub(super) fn check(host: &Host) -> Vec<Finding> {
 }
 
 /// For `podstead status`: the name servers, and names that something waits for.
-pub(super) fn trouble(resolv_conf: &str, pods: &[Pod], sources: &[SourceObject]) -> Vec<Finding> {
-    judge(&look(name_servers(resolv_conf), wanted(pods, sources), |wanted| wanted.is_missed))
+pub(super) fn trouble(resolv_conf: &str, pods: &[Pod], sources: &[SourceObject], registries: &[RegistryConfig]) -> Vec<Finding> {
+    judge(&look(name_servers(resolv_conf), wanted(pods, sources, registries), |wanted| wanted.is_missed))
 }
 
 /// The `nameserver` lines of a resolver configuration (resolv.conf(5)).
@@ -83,7 +85,7 @@ fn name_servers(text: &str) -> Vec<SocketAddr> {
 }
 
 /// Names of registries and of servers of sources.
-fn wanted(pods: &[Pod], sources: &[SourceObject]) -> BTreeMap<String, Wanted> {
+fn wanted(pods: &[Pod], sources: &[SourceObject], registries: &[RegistryConfig]) -> BTreeMap<String, Wanted> {
     let mut names: BTreeMap<String, Wanted> = BTreeMap::new();
     let mut add = |host: &str, purpose: String, is_missed: bool| {
         let name = without_port(host);
@@ -103,7 +105,9 @@ fn wanted(pods: &[Pod], sources: &[SourceObject]) -> BTreeMap<String, Wanted> {
             let image = container.image.as_deref().unwrap_or_default();
             let Ok(reference) = image.parse::<Reference>() else { continue };
             let name = pod.metadata.name.as_deref().unwrap_or_default();
-            add(reference.host(), format!("image {image} of pod {name}"), waits_for_image(pod, &container.name));
+            for host in asked(reference.host(), registries) {
+                add(host, format!("image {image} of pod {name}"), waits_for_image(pod, &container.name));
+            }
         }
     }
     for source in sources {
@@ -111,6 +115,14 @@ fn wanted(pods: &[Pod], sources: &[SourceObject]) -> BTreeMap<String, Wanted> {
         add(host_of_url(&source.spec.location).unwrap_or_default(), purpose, source.status.last_error.is_some());
     }
     names
+}
+
+/// Hosts that are asked for images of a registry: its mirrors, and the registry itself unless only the mirrors are.
+fn asked<'a>(registry: &'a str, registries: &'a [RegistryConfig]) -> Vec<&'a str> {
+    let config = registries.iter().find(|config| config.host == registry);
+    let mirrors = config.into_iter().flat_map(|config| &config.mirrors).filter_map(|mirror| host_of_url(&mirror.url));
+    let is_itself = config.and_then(|config| config.upstream).unwrap_or(true);
+    mirrors.chain(is_itself.then_some(registry)).collect()
 }
 
 fn waits_for_image(pod: &Pod, container: &str) -> bool {
@@ -271,9 +283,18 @@ mod tests {
             pod("localhost/busybox:1", "ErrImagePull"),
             pod("127.0.0.1:5000/x:1", "ErrImagePull"),
         ];
-        let wanted = wanted(&pods, &[]);
-        let missed: Vec<_> = wanted.iter().map(|(name, wanted)| (name.as_str(), wanted.is_missed)).collect();
-        assert_eq!(missed, [("registry-1.docker.io", true), ("registry.lan", false)]);
+        let named = |registries: &[RegistryConfig]| -> Vec<(String, bool)> {
+            wanted(&pods, &[], registries).into_iter().map(|(name, wanted)| (name, wanted.is_missed)).collect()
+        };
+        let expected = |names: &[(&str, bool)]| -> Vec<_> { names.iter().map(|(name, missed)| ((*name).to_owned(), *missed)).collect() };
+        assert_eq!(named(&[]), expected(&[("registry-1.docker.io", true), ("registry.lan", false)]));
+        // A registry that only its mirrors are asked for need not resolve.
+        let mirrors = |upstream: bool| -> Vec<RegistryConfig> {
+            let mirrors = json!([{"url": "https://mirror.lan:5000/hub"}, {"url": "http://10.0.0.5"}]);
+            serde_json::from_value(json!([{"host": "docker.io", "mirrors": mirrors, "upstream": upstream}])).unwrap()
+        };
+        assert_eq!(named(&mirrors(false)), expected(&[("mirror.lan", true), ("registry.lan", false)]));
+        assert_eq!(named(&mirrors(true)), expected(&[("mirror.lan", true), ("registry-1.docker.io", true), ("registry.lan", false)]));
         assert_eq!(host_of_url("https://me@git.example.org:8443/fleet.git").map(without_port), Some("git.example.org"));
         assert_eq!(host_of_url("https://[fd00::1]:8443/fleet.git").map(without_port), Some("fd00::1"));
         assert_eq!(host_of_url("/etc/podstead/manifests"), None);

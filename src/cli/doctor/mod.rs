@@ -35,6 +35,7 @@ use finding::{Finding, Findings};
 use host::Host;
 use k8s_openapi::api::core::v1::Pod;
 use podstead_api::SourceObject;
+use podstead_image::RegistryConfig;
 use podstead_sys::layout::Paths;
 use std::io::Write;
 use std::process::ExitCode;
@@ -88,10 +89,15 @@ fn checks() -> Vec<&'static str> {
 }
 
 /// Problems of the host that stop pods from working, for `podstead status`: disks that are full, names that do not resolve.
-pub(super) fn host_troubles(paths: Option<&Paths>, pods: &[Pod], sources: &[SourceObject]) -> Vec<Finding> {
+pub(super) fn host_troubles(
+    paths: Option<&Paths>,
+    pods: &[Pod],
+    sources: &[SourceObject],
+    registries: &[RegistryConfig],
+) -> Vec<Finding> {
     let resolv_conf = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     let space = paths.map(|paths| disk::space(paths, pods)).unwrap_or_default();
-    space.into_iter().chain(dns::trouble(&resolv_conf, pods, sources)).collect()
+    space.into_iter().chain(dns::trouble(&resolv_conf, pods, sources, registries)).collect()
 }
 
 pub(super) fn run(args: &DoctorArgs, context: &Context) -> anyhow::Result<ExitCode> {

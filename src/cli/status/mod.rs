@@ -21,6 +21,7 @@ use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use podstead_api::{DaemonObject, DaemonPaths, SourceObject};
+use podstead_image::RegistryConfig;
 use podstead_sys::layout::Paths;
 use report::Report;
 use std::io::{self, IsTerminal, Write};
@@ -55,6 +56,8 @@ type HostLook = Option<(Instant, Vec<Finding>)>;
 pub(super) fn run(args: &StatusArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let client = context.client()?;
     let color = context.color();
+    // Who may not read the configuration is told of names of registries that only their mirrors are asked for.
+    let registries = context.load_config().map(|config| config.registries).unwrap_or_default();
     context.block_on(async {
         let mut last = String::new();
         let mut host = None;
@@ -63,7 +66,7 @@ pub(super) fn run(args: &StatusArgs, context: &Context) -> anyhow::Result<ExitCo
             false => None,
         };
         loop {
-            let report = ask(args, &client, &mut host).await?;
+            let report = ask(args, &client, &registries, &mut host).await?;
             let now = Timestamp::now();
             let mut text = Vec::new();
             match &args.output {
@@ -96,7 +99,12 @@ fn write(is_watched: bool, text: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
-async fn ask(args: &StatusArgs, client: &Client, host: &mut HostLook) -> anyhow::Result<Report> {
+async fn ask(
+    args: &StatusArgs,
+    client: &Client,
+    registries: &[RegistryConfig],
+    host: &mut HostLook,
+) -> anyhow::Result<Report> {
     let daemon: DaemonObject = client.get(Target::new(OWN, &["daemon"])).await?;
     let sources: ServedList = client.get(Target::new(OWN, &["sources"])).await?;
     let mut sources: Vec<SourceObject> = sources.items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
@@ -115,7 +123,7 @@ async fn ask(args: &StatusArgs, client: &Client, host: &mut HostLook) -> anyhow:
     let mut host = match host {
         Some((at, findings)) if at.elapsed() < HOST_EVERY => findings.clone(),
         _ => {
-            let findings = look_at_host(&daemon, pods.clone(), sources.clone()).await?;
+            let findings = look_at_host(&daemon, pods.clone(), sources.clone(), registries.to_vec()).await?;
             *host = Some((Instant::now(), findings.clone()));
             findings
         }
@@ -125,7 +133,12 @@ async fn ask(args: &StatusArgs, client: &Client, host: &mut HostLook) -> anyhow:
 }
 
 /// Looks at the host itself, in a thread of its own: name servers may be silent for seconds.
-async fn look_at_host(daemon: &DaemonObject, pods: Vec<Pod>, sources: Vec<SourceObject>) -> anyhow::Result<Vec<Finding>> {
+async fn look_at_host(
+    daemon: &DaemonObject,
+    pods: Vec<Pod>,
+    sources: Vec<SourceObject>,
+    registries: Vec<RegistryConfig>,
+) -> anyhow::Result<Vec<Finding>> {
     let paths = daemon.paths.clone().map(|DaemonPaths { state, run, logs }| Paths { state, run, logs });
-    Ok(tokio::task::spawn_blocking(move || host_troubles(paths.as_ref(), &pods, &sources)).await?)
+    Ok(tokio::task::spawn_blocking(move || host_troubles(paths.as_ref(), &pods, &sources, &registries)).await?)
 }
