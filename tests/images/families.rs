@@ -40,7 +40,6 @@ fn prepare(test: &TestStore) {
         ("dark-v6", [HERE[0], DARK[1]]),
         ("dark-v4", [DARK[0], HERE[1]]),
         ("v6", [HERE[1], HERE[1]]),
-        ("dark", DARK),
     ];
     let lines = names.map(|(name, [first, second])| format!("{first} {name}.example\n{second} {name}.example\n"));
     std::fs::write(test.path("hosts"), lines.concat()).unwrap();

@@ -33,7 +33,8 @@ impl Peak {
             };
             total.pss_kib += value("Pss:");
             total.anonymous_kib += value("Anonymous:");
-            left.extend(started_by(pid));
+            // One that has not executed its program yet has the memory of its parent, which counts once.
+            left.extend(started_by(pid).into_iter().filter(|child| command_line(*child) != command_line(pid)));
         }
         total
     }
@@ -52,6 +53,11 @@ pub(super) struct Cost {
     cpu: Duration,
     pub(super) peak: Peak,
     written: u64,
+}
+
+/// The command line of a process; empty when it is gone.
+fn command_line(pid: u32) -> Vec<u8> {
+    fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
 }
 
 /// Processes that a process started and that run.
