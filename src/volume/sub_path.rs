@@ -124,6 +124,7 @@ fn hold(found: impl AsFd, pin: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use podstead_sys::mounts::mounts;
     use podstead_sys::testing::in_private_mounts;
     use std::os::unix::fs::symlink;
 
