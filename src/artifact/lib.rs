@@ -2,10 +2,12 @@
 //!
 //! The sources produce [`SourceReport`]s, the store consumes them. Both depend on this module and not on each other.
 
+mod file_bytes;
 pub mod layers;
 mod surroundings;
 pub mod wake;
 
+pub use file_bytes::FileBytes;
 pub use layers::Layers;
 pub use surroundings::Surroundings;
 pub use wake::{Inquiry, Wakers, Wishes};
@@ -13,7 +15,6 @@ pub use wake::{Inquiry, Wakers, Wishes};
 use podstead_pod::Revision;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Identity of the location that a source was read from, even if another one appears at the same path: for a directory its device, inode
 /// and time of birth. Compared, never interpreted.
@@ -34,7 +35,7 @@ pub struct CommitSummary {
 }
 
 /// One file of an artifact: its bytes, or why it could not be read (then its objects keep their last good version).
-pub type FileContent = Result<Arc<[u8]>, String>;
+pub type FileContent = Result<FileBytes, String>;
 
 /// All files that a source holds at one moment, by path relative to the source's root, in lexical order.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -152,7 +152,7 @@ impl Roster {
 
     async fn take_file(&mut self, artifact: Artifact) {
         match artifact.files.into_values().next() {
-            Some(Ok(bytes)) => self.take_bytes(&bytes).await,
+            Some(Ok(bytes)) => self.take_bytes(&bytes.read()).await,
             Some(Err(reason)) => self.refuse(&reason),
             None => self.refuse("the file does not exist"),
         }

@@ -1,4 +1,4 @@
-//! Text of an object, compressed.
+//! Text of an object or a file, compressed.
 
 use lz4_flex::block::{compress_with_dict, decompress_with_dict};
 
@@ -41,6 +41,16 @@ impl PackedText {
         decompress_with_dict(&self.bytes, self.length, WORDS).unwrap_or_default()
     }
 
+    /// Number of bytes of the text.
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Reports whether the text is empty.
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
     /// Bytes that it takes.
     pub const fn size(&self) -> usize {
         self.bytes.len()
@@ -62,6 +72,15 @@ mod tests {
         let packed = PackedText::new(text.as_bytes());
         assert_eq!(packed.read(), text.as_bytes());
         assert!(packed.size() * 4 < text.len(), "{} of {}", packed.size(), text.len());
+    }
+
+    /// Matches reach back 64 KiB, and the words are before the first of them.
+    #[test]
+    fn long_text_is_read_as_it_was() {
+        let lines: String =
+            (0..20_000_u32).map(|number| format!("{{\"name\":\"{}\"}}", number.wrapping_mul(2_654_435_761))).collect();
+        let packed = PackedText::new(lines.as_bytes());
+        assert_eq!((packed.read().as_slice(), packed.len()), (lines.as_bytes(), lines.len()));
     }
 
     proptest! {

@@ -42,7 +42,7 @@ fn referred(path: &str, content: &FileContent) -> Vec<String> {
     if !is_kustomization(name) {
         return Vec::new();
     }
-    let found = references(directory, bytes, &Limits::default()).unwrap_or_default();
+    let found = references(directory, &bytes.read(), &Limits::default()).unwrap_or_default();
     found.paths.iter().map(|path| without_variables(path).to_owned()).collect()
 }
 

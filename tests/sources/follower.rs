@@ -3,7 +3,7 @@
 use podstead::pod::SourceId;
 use podstead::source::dir::{DirectoryOptions, DirectorySource};
 use podstead::{
-    artifact::{Artifact, SourceReport, Wishes},
+    artifact::{Artifact, FileContent, SourceReport, Wishes},
     source::PodSource,
 };
 use std::collections::BTreeMap;
@@ -88,8 +88,8 @@ fn map(files: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 /// Files as text; `!` and the reason for one that could not be read.
 pub(crate) fn content(artifact: &Artifact) -> BTreeMap<String, String> {
-    let text = |content: &Result<std::sync::Arc<[u8]>, String>| match content {
-        Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+    let text = |content: &FileContent| match content {
+        Ok(bytes) => String::from_utf8_lossy(&bytes.read()).into_owned(),
         Err(reason) => format!("!{reason}"),
     };
     artifact.files.iter().map(|(name, content)| (name.clone(), text(content))).collect()

@@ -65,7 +65,7 @@ impl Following {
     /// The body of the next artifact.
     pub(crate) async fn body(&mut self) -> String {
         let artifact = self.artifact().await;
-        String::from_utf8(artifact.files["body"].as_ref().unwrap().to_vec()).unwrap()
+        String::from_utf8(artifact.files["body"].as_ref().unwrap().read()).unwrap()
     }
 
     /// The next failure, without another report before it than its source may give.

@@ -35,14 +35,15 @@ pub(super) fn manifests(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut files = BTreeMap::new();
     for (name, content) in &artifact.files {
         match content {
-            Ok(bytes) => files.insert(name.as_str(), &bytes[..]),
+            Ok(bytes) => files.insert(name.as_str(), bytes.read()),
             Err(reason) => bail!("{name} {reason}"),
         };
     }
     // Those that cannot be read are missing where a kustomization wants them, as they are here.
-    files.extend(artifact.beside.iter().filter_map(|(name, content)| Some((name.as_str(), &content.as_ref().ok()?[..]))));
+    files.extend(artifact.beside.iter().filter_map(|(name, content)| Some((name.as_str(), content.as_ref().ok()?.read()))));
     let mut archive = Vec::new();
-    write_tar(&mut archive, files).context("write the archive of manifests")?;
+    write_tar(&mut archive, files.iter().map(|(name, bytes)| (*name, bytes.as_slice())))
+        .context("write the archive of manifests")?;
     Ok(archive)
 }
 

@@ -13,7 +13,7 @@ use super::{Context, EXIT_FAILED, EXIT_UNUSABLE};
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use podstead_artifact::layers::NoLayer;
-use podstead_artifact::{Artifact, FileContent, KUSTOMIZATIONS, Layers, Surroundings};
+use podstead_artifact::{Artifact, FileBytes, FileContent, KUSTOMIZATIONS, Layers, Surroundings};
 use podstead_config::{SourceConfig, age_keys};
 use podstead_manifest::{Limits, PatchesByObject, Problem};
 use podstead_pod::{AdmitContext, NodeName, Revision, Severity, SourceId};
@@ -96,7 +96,7 @@ impl Collection {
     }
 
     /// Content of the file that problems name so.
-    fn content(&self, file: &str) -> Option<&[u8]> {
+    fn content(&self, file: &str) -> Option<Vec<u8>> {
         let content = match self {
             Collection::Named(files) | Collection::Plain(files) => files.get(file),
             Collection::Tree { artifact, prefix, .. } => {
@@ -108,7 +108,7 @@ impl Collection {
                 }
             }
         };
-        content?.as_ref().ok().map(|bytes| &bytes[..])
+        content?.as_ref().ok().map(FileBytes::read)
     }
 }
 
@@ -176,7 +176,7 @@ fn set_configurations_aside(collections: &mut [Collection]) -> Vec<String> {
             Collection::Named(files) | Collection::Plain(files) => files,
             Collection::Tree { artifact, .. } => &mut artifact.files,
         };
-        let aside = files.extract_if(.., |_, content| content.as_ref().is_ok_and(|bytes| is_configuration(bytes)));
+        let aside = files.extract_if(.., |_, content| content.as_ref().is_ok_and(|bytes| is_configuration(&bytes.read())));
         found.extend(aside.map(|(name, _)| name));
     }
     found

@@ -14,10 +14,10 @@ const SECRET: &[u8] = b"Secret";
 const SNIPPET: usize = 100;
 
 /// Problems for people. `contents` gives the bytes of a file.
-pub(super) fn text<'a>(
+pub(super) fn text(
     out: &mut impl Write,
     problems: &[Problem],
-    contents: &impl Fn(&str) -> Option<&'a [u8]>,
+    contents: &impl Fn(&str) -> Option<Vec<u8>>,
     color: bool,
 ) -> io::Result<()> {
     let (red, yellow, blue, plain) = if color { ("\x1b[1;31m", "\x1b[1;33m", "\x1b[1;34m", "\x1b[0m") } else { ("", "", "", "") };
@@ -37,7 +37,7 @@ pub(super) fn text<'a>(
             None => bytes.windows(SECRET.len()).any(|word| word == SECRET),
         };
         let content = contents(&problem.file).filter(|bytes| !may_be_secret(bytes));
-        let shown = problem.position.and_then(|position| Some((position, snippet(content?, position)?)));
+        let shown = problem.position.and_then(|position| Some((position, snippet(content.as_ref()?, position)?)));
         if let Some((position, (text, column))) = shown {
             let number = position.line.to_string();
             writeln!(out, "{blue}{number} |{plain} {text}")?;
@@ -167,7 +167,7 @@ mod tests {
 
     fn rendered(file: &[u8], problem: Problem, color: bool) -> String {
         let mut out = Vec::new();
-        text(&mut out, &[problem], &|_| Some(file), color).unwrap();
+        text(&mut out, &[problem], &|_| Some(file.to_vec()), color).unwrap();
         String::from_utf8(out).unwrap()
     }
 

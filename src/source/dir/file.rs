@@ -1,12 +1,12 @@
 //! Reading one file without being blocked, flooded or given half of it.
 
+use podstead_artifact::FileBytes;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// File attributes that the kernel changes with a file's content. `touch` and `cp -p` cannot set the change time back.
@@ -79,7 +79,7 @@ fn seen(stat: &Stat) -> Seen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reading {
     /// The whole content and its stamp.
-    Whole(Arc<[u8]>, Stamp),
+    Whole(FileBytes, Stamp),
     /// The file was written to while it was read.
     Unstable,
     /// The file was removed while it was read.

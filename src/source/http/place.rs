@@ -198,7 +198,7 @@ impl PollError {
 }
 
 fn artifact(body: Bytes, hash: ContentHash) -> Artifact {
-    let files = BTreeMap::from([(FILE.to_owned(), Ok(Arc::from(body.as_ref())))]);
+    let files = BTreeMap::from([(FILE.to_owned(), Ok(body.as_ref().into()))]);
     Artifact {
         revision: revision_of([(FILE, hash)].into_iter()),
         place: None,

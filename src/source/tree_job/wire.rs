@@ -119,7 +119,7 @@ pub(super) fn write(found: &TreeFiles, mut to: impl Write) -> io::Result<()> {
     to.write_all(&u32::try_from(head.len()).map_err(io::Error::other)?.to_be_bytes())?;
     to.write_all(&head)?;
     for bytes in [files, beside, &around.files].into_iter().flat_map(BTreeMap::values).flatten() {
-        to.write_all(bytes)?;
+        to.write_all(&bytes.read())?;
     }
     to.flush()
 }

@@ -186,9 +186,9 @@ impl<'a> View<'a> {
 impl Files for View<'_> {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
         let Some(content) = self.content(path) else { return Ok(None) };
-        let bytes = content.as_ref().map_err(Clone::clone)?;
-        let Some(substitution) = self.substitution.filter(|_| has_variables(path)) else { return Ok(Some(bytes.to_vec())) };
-        match podstead_manifest::substitute(&self.shown(path), bytes, substitution, self.limits) {
+        let bytes = content.as_ref().map_err(Clone::clone)?.read();
+        let Some(substitution) = self.substitution.filter(|_| has_variables(path)) else { return Ok(Some(bytes)) };
+        match podstead_manifest::substitute(&self.shown(path), &bytes, substitution, self.limits) {
             Ok(replaced) => Ok(Some(replaced.into_owned())),
             Err(problems) => {
                 let first = problems.first().map_or_else(String::new, |problem| problem.message.clone());

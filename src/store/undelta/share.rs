@@ -96,8 +96,10 @@ impl Share {
         let kept = before.map_or(&[][..], |before| &before.objects);
         let gave_something = !kept.is_empty() || before.is_some_and(|before| !before.changes.is_empty());
         let judged = match content {
-            Ok(bytes) if is_blank(bytes) && gave_something => unclear("empty-file", name, "the file is empty", EMPTY_HINT),
-            Ok(bytes) => judge(name, bytes, patches),
+            Ok(bytes) => match bytes.read() {
+                bytes if is_blank(&bytes) && gave_something => unclear("empty-file", name, "the file is empty", EMPTY_HINT),
+                bytes => judge(name, &bytes, patches),
+            },
             Err(reason) => unclear("unreadable-file", name, reason, UNREADABLE_HINT),
         };
         let changes = before.map_or_else(BTreeSet::new, |before| before.changes.clone());
@@ -144,7 +146,7 @@ impl Share {
     fn was_judged_on(&self, content: &FileContent) -> bool {
         match (&self.content, content) {
             _ if self.is_overridden => false,
-            (Some(Ok(before)), Ok(now)) => Arc::ptr_eq(before, now) || before == now,
+            (Some(Ok(before)), Ok(now)) => before.is_shared_with(now) || before == now,
             (Some(Err(before)), Err(now)) => before == now,
             (None, _) | (Some(Ok(_)), Err(_)) | (Some(Err(_)), Ok(_)) => false,
         }

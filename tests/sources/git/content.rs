@@ -57,7 +57,7 @@ async fn other_files_are_read_beside_a_kustomization() {
     let seen: Vec<(&str, bool)> = artifact.beside.iter().map(|(name, file)| (name.as_str(), file.is_ok())).collect();
     assert_eq!(seen, [("app.conf", true), ("large", false), ("link", false)]);
     repository.commit(&[("site/app.conf", "b")]);
-    assert_eq!(source.polled_artifact().await.beside["app.conf"].as_ref().unwrap()[..], *b"b");
+    assert_eq!(source.polled_artifact().await.beside["app.conf"].as_ref().unwrap().read(), b"b");
 }
 
 #[tokio::test]

@@ -109,7 +109,7 @@ impl Followed for OciOptions {
 /// The files of an artifact, those that cannot be read with a `!` before the reason.
 fn files(artifact: &Artifact) -> Vec<(String, String)> {
     let text = |content: &podstead::artifact::FileContent| match content {
-        Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Ok(bytes) => String::from_utf8_lossy(&bytes.read()).into_owned(),
         Err(reason) => format!("! {reason}"),
     };
     artifact.files.iter().map(|(name, content)| (name.clone(), text(content))).collect()

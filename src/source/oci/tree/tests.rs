@@ -48,7 +48,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 fn seen(found: &BTreeMap<String, FileContent>) -> Vec<(String, String)> {
     let shown = |content: &FileContent| match content {
-        Ok(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        Ok(bytes) => String::from_utf8_lossy(&bytes.read()).into_owned(),
         Err(reason) => format!("! {reason}"),
     };
     found.iter().map(|(name, content)| (name.clone(), shown(content))).collect()
