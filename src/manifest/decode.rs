@@ -42,6 +42,22 @@ pub fn decode_in(
     opening: &Opening,
     patches: &PatchesByObject,
 ) -> Decoded {
+    let mut objects = Vec::new();
+    let decoded = decode_each(namespace, file, bytes, limits, opening, patches, &mut |object| objects.push(object));
+    Decoded { objects, ..decoded }
+}
+
+/// As [`decode_in`], but hands each object on as soon as it is read, in file order, and returns none: of a file with many objects, one at a time is
+/// in memory.
+pub fn decode_each(
+    namespace: &str,
+    file: &str,
+    bytes: &[u8],
+    limits: &Limits,
+    opening: &Opening,
+    patches: &PatchesByObject,
+    take: &mut dyn FnMut(DecodedObject),
+) -> Decoded {
     if let Err(fault) = encoding::check_file(bytes, limits) {
         let problem = fault.into_problem(file, &Lines::new(&[]), None);
         return Decoded { problems: vec![problem], broken: vec![None], ..Decoded::default() };
@@ -56,6 +72,7 @@ pub fn decode_in(
         seals: Seals::new(opening),
         unopened: opening.unopened,
         decoded: Decoded::default(),
+        take,
         seen: HashMap::new(),
         untold: 0,
         unreadable: false,
@@ -82,6 +99,14 @@ pub fn decode_in(
     reader.finish()
 }
 
+/// An identity that a file has.
+struct Met {
+    /// Its first position.
+    position: Position,
+    /// An object with it was handed on.
+    is_good: bool,
+}
+
 /// Collects what a file holds.
 struct Reader<'a> {
     file: &'a str,
@@ -92,9 +117,12 @@ struct Reader<'a> {
     seals: Seals<'a>,
     unopened: Unopened,
     patches: &'a PatchesByObject,
+    /// What was found, but for the objects.
     decoded: Decoded,
-    /// Every identity met, good or broken, and where.
-    seen: HashMap<ObjectKey, Position>,
+    /// Receiver of the objects.
+    take: &'a mut dyn FnMut(DecodedObject),
+    /// Every identity met, good or broken.
+    seen: HashMap<ObjectKey, Met>,
     /// Problems above the limit.
     untold: usize,
     /// `broken` has its `None`: once is enough.
@@ -255,9 +283,9 @@ impl<'a> Reader<'a> {
         faults.extend(checked.faults);
         if let Some(key) = &key {
             match self.seen.get(key) {
-                Some(first) => faults.push(self.duplicate(key, *first, prefix, at)),
+                Some(first) => faults.push(self.duplicate(key, first.position, prefix, at)),
                 None => {
-                    self.seen.insert(key.clone(), position);
+                    self.seen.insert(key.clone(), Met { position, is_good: false });
                 }
             }
         }
@@ -272,7 +300,7 @@ impl<'a> Reader<'a> {
                 Some((key, mut object)) => {
                     object.place_in(self.namespace);
                     let positions = checked.positions.build(position, prefix);
-                    self.decoded.objects.push(DecodedObject { key, object, origin, positions, patched_by: Vec::new() });
+                    self.give(DecodedObject { key, object, origin, positions, patched_by: Vec::new() });
                     return;
                 }
                 None => faults.push(Fault::at(code::INVALID_VALUE, at, format!("cannot decode this {}", kind.name)).field(prefix)),
@@ -330,7 +358,7 @@ impl<'a> Reader<'a> {
                 object.place_in(self.namespace);
                 let positions = checked.positions.build(origin.position, prefix);
                 let patched_by = patches.iter().map(|patch| patch.origin().clone()).collect();
-                self.decoded.objects.push(DecodedObject { key: key.clone(), object, origin, positions, patched_by });
+                self.give(DecodedObject { key: key.clone(), object, origin, positions, patched_by });
             }
             // The walk found nothing wrong.
             Err(_) => {
@@ -348,9 +376,9 @@ impl<'a> Reader<'a> {
         let (key, target, position) = (reading.key.clone(), reading.target.clone(), self.lines.position(at));
         if let Some(key) = &key {
             match self.seen.get(key) {
-                Some(first) => faults.push(self.duplicate(key, *first, prefix, at)),
+                Some(first) => faults.push(self.duplicate(key, first.position, prefix, at)),
                 None => {
-                    self.seen.insert(key.clone(), position);
+                    self.seen.insert(key.clone(), Met { position, is_good: false });
                 }
             }
         }
@@ -412,13 +440,21 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Hands a good object on.
+    fn give(&mut self, object: DecodedObject) {
+        if let Some(met) = self.seen.get_mut(&object.key) {
+            met.is_good = true;
+        }
+        (self.take)(object);
+    }
+
     fn finish(mut self) -> Decoded {
         if self.untold > 0 {
             let fault = Fault::of_file(code::TOO_MANY_PROBLEMS, format!("{} more problems are not shown", self.untold));
             self.decoded.problems.push(fault.into_problem(self.file, self.lines, None));
         }
-        let good: std::collections::HashSet<&ObjectKey> = self.decoded.objects.iter().map(|object| &object.key).collect();
-        self.decoded.broken.retain(|key| key.as_ref().is_none_or(|key| !good.contains(key)));
+        let is_good = |key: &ObjectKey| self.seen.get(key).is_some_and(|met| met.is_good);
+        self.decoded.broken.retain(|key| key.as_ref().is_none_or(|key| !is_good(key)));
         self.decoded
     }
 }

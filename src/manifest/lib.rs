@@ -35,7 +35,7 @@ mod substitute;
 mod typed;
 mod yaml;
 
-pub use decode::{decode, decode_in, decode_patched, decode_sealed};
+pub use decode::{decode, decode_each, decode_in, decode_patched, decode_sealed};
 pub use fault::code::SOPS;
 pub use foreign::Ignored;
 pub use label_selector::{LabelSelector, LabelSelectorError};

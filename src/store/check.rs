@@ -341,23 +341,25 @@ pub fn check(file: &str, bytes: &[u8], context: &CheckContext, patches: &Patches
         },
         None => Cow::Borrowed(bytes),
     };
-    let manifest::Decoded { objects, problems, broken, patches: found, broken_patches, removed, touched, ignored } =
-        manifest::decode_in(context.namespace(), file, &bytes, &context.limits, &context.opening, patches);
-    let mut checked = Checked { accepted: Vec::new(), problems, broken, patches: found, broken_patches, removed, touched, ignored };
-    for decoded in objects {
+    let (mut accepted, mut judged_problems, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    let mut take = |decoded: DecodedObject| {
         let Judged { key, origin, patched_by, object, problems } = judged(decoded, context);
         let culprit = match &object {
             None if !patched_by.is_empty() => culprit(file, &bytes, context, &key, patches),
             None | Some(_) => None,
         };
-        checked.problems.extend(problems.into_iter().map(|found| blamed(found, culprit.as_ref(), &key, &origin)));
+        judged_problems.extend(problems.into_iter().map(|found| blamed(found, culprit.as_ref(), &key, &origin)));
         match object {
-            Some(object) => checked.accepted.push(Accepted { key: key.into(), origin, object, patched_by }),
-            None => checked.broken.push(Some(key)),
+            Some(object) => accepted.push(Accepted { key: key.into(), origin, object, patched_by }),
+            None => refused.push(Some(key)),
         }
-    }
-    checked.problems.sort_by_key(|problem| problem.position);
-    checked
+    };
+    let manifest::Decoded { objects: _, mut problems, mut broken, patches: found, broken_patches, removed, touched, ignored } =
+        manifest::decode_each(context.namespace(), file, &bytes, &context.limits, &context.opening, patches, &mut take);
+    problems.append(&mut judged_problems);
+    problems.sort_by_key(|problem| problem.position);
+    broken.append(&mut refused);
+    Checked { accepted, problems, broken, patches: found, broken_patches, removed, touched, ignored }
 }
 
 /// Checks objects that no patch of the source is for.
