@@ -202,6 +202,7 @@ impl<'a> Replacement<'a> {
         for gone in self.journal.list().1.iter().filter(|object| !self.present.contains(&object.key)) {
             remove(self.journal, &gone.key);
         }
+        self.journal.shrink();
     }
 }
 

@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
 /// Changes of one kind that are remembered for watchers.
 const HISTORY: usize = 256;
+/// Services shown at once that are enough to leave memory behind.
+const MANY: usize = 64;
 
 /// A Service as it is served.
 #[derive(Clone, Debug)]
@@ -147,13 +149,22 @@ impl ServiceView {
     }
 
     /// Puts one Service in the place of what is shown of it.
-    pub fn show(&self, shown: Shown) {
+    fn show(&self, shown: Shown) {
         let (service, slices) = shown.into_json();
         let key = published_objects::put(&self.services, &service);
         for slice in &slices {
             published_objects::put(&self.slices, slice);
         }
         self.remove_slices(&key, slices.len());
+    }
+
+    /// Puts each of these Services in the place of what is shown of it.
+    pub fn show_all(&self, shown: impl IntoIterator<Item = Shown>) {
+        let count = shown.into_iter().map(|shown| self.show(shown)).count();
+        if count >= MANY {
+            self.services.shrink();
+            self.slices.shrink();
+        }
     }
 
     /// Shows a Service no longer.

@@ -19,15 +19,22 @@ pub struct ServiceNames {
     /// Its name.
     pub(super) name: ObjectName,
     /// Destinations of its name, sorted; empty for a headless one without ready endpoints (S24).
-    pub(super) addresses: Vec<IpAddr>,
+    pub(super) addresses: Box<[IpAddr]>,
     /// The addresses are its own, and lead back to it.
     pub(super) owns_addresses: bool,
+    /// What it has beside them. There are many Services, and most have nothing.
+    more: Option<Box<MoreNames>>,
+}
+
+/// Names below that of a Service, and the one that it stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct MoreNames {
     /// Endpoints by their names below it, of a headless one.
-    pub(super) members: BTreeMap<String, BTreeSet<IpAddr>>,
+    members: BTreeMap<String, BTreeSet<IpAddr>>,
     /// By port and protocol, as `_port` and `_protocol`.
-    pub(super) ports: BTreeMap<(String, String), BTreeSet<PortTarget>>,
+    ports: BTreeMap<(String, String), BTreeSet<PortTarget>>,
     /// The name that it stands for, without a final dot, of one of type ExternalName (S25).
-    pub(super) alias: Option<String>,
+    alias: Option<String>,
 }
 
 /// The names of all Services. Copies share what they have in common.
@@ -179,42 +186,56 @@ impl ServiceNames {
 
     /// The names of a Service; `None` if it has no address and is not headless.
     pub fn of(service: &Definition, grants: &Grants, endpoints: &ServiceEndpoints) -> Option<Self> {
-        let (namespace, name) = (service.name.namespace.clone(), service.name.name.clone());
-        let mut names = Self {
-            name: ObjectName { namespace, name },
-            addresses: Vec::new(),
-            owns_addresses: false,
-            members: BTreeMap::new(),
-            ports: BTreeMap::new(),
-            alias: None,
-        };
-        let mut addresses = BTreeSet::new();
+        let (mut addresses, mut more) = (BTreeSet::new(), MoreNames::default());
         match &service.role {
-            Role::ExternalName { target } => names.alias = Some(target.clone()),
+            Role::ExternalName { target } => more.alias = Some(target.clone()),
             Role::Cluster { .. } => {
                 addresses.extend(&grants.get(&service.name)?.cluster_ips);
-                names.owns_addresses = true;
                 for port in &service.ports {
-                    names.add_port(&port.name, port.protocol, PortTarget { member: None, port: port.number });
+                    more.add_port(&port.name, port.protocol, PortTarget { member: None, port: port.number });
                 }
             }
             Role::Headless(_) => {
                 for endpoint in endpoints.addresses.iter().filter(|endpoint| endpoint.is_ready) {
                     addresses.insert(endpoint.socket.ip());
-                    names.members.entry(member(endpoint)).or_default().insert(endpoint.socket.ip());
+                    more.members.entry(member(endpoint)).or_default().insert(endpoint.socket.ip());
                 }
                 for (port, list) in service.ports.iter().zip(&endpoints.ports) {
                     for endpoint in list.iter().filter(|endpoint| endpoint.is_ready) {
                         let target = PortTarget { member: Some(member(endpoint)), port: endpoint.socket.port() };
-                        names.add_port(&port.name, port.protocol, target);
+                        more.add_port(&port.name, port.protocol, target);
                     }
                 }
             }
         }
-        names.addresses = addresses.into_iter().collect();
-        (!names.owns_addresses || !names.addresses.is_empty()).then_some(names)
+        let owns_addresses = matches!(service.role, Role::Cluster { .. });
+        let more = (more != MoreNames::default()).then(|| Box::new(more));
+        let names = Self { name: service.name.clone(), addresses: addresses.into_iter().collect(), owns_addresses, more };
+        (!owns_addresses || !names.addresses.is_empty()).then_some(names)
     }
 
+    /// The name that it stands for, without a final dot.
+    pub(super) fn alias(&self) -> Option<&str> {
+        self.more.as_ref()?.alias.as_deref()
+    }
+
+    /// Addresses of the endpoints of this name below it.
+    pub(super) fn member(&self, name: &str) -> Option<&BTreeSet<IpAddr>> {
+        self.more.as_ref()?.members.get(name)
+    }
+
+    /// Its ports that have names, by these and by protocol, as `_port` and `_protocol`.
+    pub(super) fn ports(&self) -> impl Iterator<Item = &(String, String)> {
+        self.more.iter().flat_map(|more| more.ports.keys())
+    }
+
+    /// Destinations of a port, by its name and protocol.
+    pub(super) fn port(&self, labels: &(String, String)) -> Option<&BTreeSet<PortTarget>> {
+        self.more.as_ref()?.ports.get(labels)
+    }
+}
+
+impl MoreNames {
     /// Only ports with names have them in names.
     fn add_port(&mut self, name: &str, protocol: Protocol, target: PortTarget) {
         if !name.is_empty() {

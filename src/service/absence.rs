@@ -27,7 +27,7 @@ pub fn absence(service: &Definition, port: Option<&Port>, pods: &[Backend]) -> S
         return format!("all pods with the labels {labels} have ended: {}", names(&matching));
     }
     if let Some((Target::Name(target), protocol)) = port.map(|port| (&port.target, port.protocol)) {
-        let lacks = |pod: &&Backend| !pod.ports.contains_key(&(target.clone(), protocol));
+        let lacks = |pod: &&Backend| !pod.ports.contains_key(&(target.to_string(), protocol));
         if left.iter().all(lacks) {
             return format!("no container of {} has a port of {protocol} with the name {target:?}", names(&left));
         }

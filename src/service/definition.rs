@@ -13,7 +13,7 @@ use std::net::IpAddr;
 /// Seconds that a client stays bound to an endpoint, if nothing else is written: three hours.
 const DEFAULT_TIMEOUT: u32 = 10_800;
 
-/// A Service.
+/// A Service. There are many, which are kept for long: what most of them do not have is boxed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// Its name.
@@ -21,7 +21,7 @@ pub struct Definition {
     /// Labels of its pods; empty if no pod is selected (S13).
     pub selector: BTreeMap<String, String>,
     /// Its ports, in the order of the manifest.
-    pub ports: Vec<Port>,
+    pub ports: Box<[Port]>,
     /// Its addresses.
     pub role: Role,
     /// Pods are endpoints before they are ready.
@@ -47,9 +47,9 @@ pub enum Role {
         /// Families of its addresses.
         families: Families,
         /// Addresses that it asks for, the first of its first family.
-        asked: Vec<IpAddr>,
-        /// Addresses of the host at which it answers, too.
-        external_ips: BTreeSet<IpAddr>,
+        asked: Box<[IpAddr]>,
+        /// Addresses of the host at which it answers, too, sorted.
+        external_ips: Box<[IpAddr]>,
         /// Ports of the host.
         exposure: Exposure,
     },
@@ -61,7 +61,7 @@ pub struct Families {
     /// The policy for address families.
     pub policy: FamilyPolicy,
     /// Those that are written, or follow from addresses, in that order.
-    pub written: Vec<Family>,
+    pub written: Box<[Family]>,
 }
 
 /// Number of families of a Service.
@@ -83,23 +83,27 @@ pub enum Exposure {
     /// NodePorts.
     NodePort,
     /// The Service's own ports, and NodePorts (S11).
-    LoadBalancer {
-        /// This host is the load balancer: no other class is written.
-        is_served: bool,
-        /// NodePorts are given to ports that ask for none.
-        allocates_node_ports: bool,
-        /// The one address of the host at which it answers.
-        address: Option<IpAddr>,
-        /// Clients that it answers; empty for all (S12).
-        source_ranges: BTreeSet<Subnet>,
-    },
+    LoadBalancer(Box<LoadBalancer>),
+}
+
+/// A load balancer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadBalancer {
+    /// This host is the load balancer: no other class is written.
+    pub is_served: bool,
+    /// NodePorts are given to ports that ask for none.
+    pub allocates_node_ports: bool,
+    /// The one address of the host at which it answers.
+    pub address: Option<IpAddr>,
+    /// Clients that it answers; empty for all (S12).
+    pub source_ranges: BTreeSet<Subnet>,
 }
 
 /// A port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
     /// Its name; may be empty if it is the only one.
-    pub name: String,
+    pub name: Box<str>,
     /// Protocol.
     pub protocol: Protocol,
     /// Port of the Service.
@@ -109,7 +113,7 @@ pub struct Port {
     /// Port of the host that it asks for.
     pub node_port: Option<u16>,
     /// Protocol above, which is shown only.
-    pub app_protocol: Option<String>,
+    pub app_protocol: Option<Box<str>>,
 }
 
 /// Port of pods.
@@ -118,7 +122,7 @@ pub enum Target {
     /// The same in all pods.
     Number(u16),
     /// The port of that name, in each pod (S15).
-    Name(String),
+    Name(Box<str>),
 }
 
 impl Definition {
@@ -138,7 +142,7 @@ impl Definition {
         Self {
             name: ObjectName::of(&service.metadata),
             selector: spec.selector.clone().unwrap_or_default(),
-            ports: ports(spec),
+            ports: spec.ports.iter().flatten().filter_map(port).collect(),
             role: role(service, spec),
             publishes_unready: spec.publish_not_ready_addresses == Some(true),
             affinity: (spec.session_affinity.as_deref() == Some("ClientIP")).then_some(seconds),
@@ -179,16 +183,16 @@ fn role(service: &Service, spec: &ServiceSpec) -> Role {
         }
         _ if addresses.first() == Some(&"None") => return Role::Headless(families),
         Some("NodePort") => Exposure::NodePort,
-        Some("LoadBalancer") => Exposure::LoadBalancer {
+        Some("LoadBalancer") => Exposure::LoadBalancer(Box::new(LoadBalancer {
             is_served: spec.load_balancer_class.as_deref().is_none_or(|class| class == HOST_CLASS),
             allocates_node_ports: spec.allocate_load_balancer_node_ports != Some(false),
             address: spec.load_balancer_ip.as_deref().and_then(|address| address.parse().ok()),
             source_ranges: source_ranges(service, spec),
-        },
+        })),
         _ => Exposure::Internal,
     };
-    let external_ips = spec.external_ips.iter().flatten().filter_map(|address| address.parse().ok()).collect();
-    Role::Cluster { families, asked, external_ips, exposure }
+    let external_ips: BTreeSet<IpAddr> = spec.external_ips.iter().flatten().filter_map(|address| address.parse().ok()).collect();
+    Role::Cluster { families, asked: asked.into(), external_ips: external_ips.into_iter().collect(), exposure }
 }
 
 /// The families as the API server completes them (S8).
@@ -205,7 +209,7 @@ fn families(spec: &ServiceSpec, asked: &[IpAddr], is_headless: bool) -> Families
         None if is_headless && has_no_selector => FamilyPolicy::PreferDual,
         None => FamilyPolicy::Single,
     };
-    Families { policy, written }
+    Families { policy, written: written.into() }
 }
 
 fn source_ranges(service: &Service, spec: &ServiceSpec) -> BTreeSet<Subnet> {
@@ -217,27 +221,20 @@ fn source_ranges(service: &Service, spec: &ServiceSpec) -> BTreeSet<Subnet> {
     }
 }
 
-fn ports(spec: &ServiceSpec) -> Vec<Port> {
-    let mut ports: Vec<Port> = spec.ports.iter().flatten().filter_map(port).collect();
-    // Most have one port, and they are kept for long.
-    ports.shrink_to_fit();
-    ports
-}
-
 fn port(port: &ServicePort) -> Option<Port> {
     let number = u16::try_from(port.port).ok()?;
     let target = match &port.target_port {
         Some(IntOrString::Int(target)) if *target != 0 => Target::Number(u16::try_from(*target).ok()?),
-        Some(IntOrString::String(name)) if !name.is_empty() => Target::Name(name.clone()),
+        Some(IntOrString::String(name)) if !name.is_empty() => Target::Name(name.as_str().into()),
         _ => Target::Number(number),
     };
     Some(Port {
-        name: port.name.clone().unwrap_or_default(),
+        name: port.name.as_deref().unwrap_or_default().into(),
         protocol: protocol(port.protocol.as_deref())?,
         number,
         target,
         node_port: port.node_port.and_then(|node_port| u16::try_from(node_port).ok()).filter(|node_port| *node_port != 0),
-        app_protocol: port.app_protocol.clone(),
+        app_protocol: port.app_protocol.as_deref().map(Into::into),
     })
 }
 

@@ -72,7 +72,7 @@ impl Backend {
     fn port(&self, port: &Port) -> Option<u16> {
         match &port.target {
             Target::Number(number) => Some(*number),
-            Target::Name(name) => self.ports.get(&(name.clone(), port.protocol)).copied(),
+            Target::Name(name) => self.ports.get(&(name.to_string(), port.protocol)).copied(),
         }
     }
 }
@@ -136,7 +136,7 @@ impl Slice {
     /// The number of a port of the Service.
     fn port(&self, port: &Port) -> Option<u16> {
         let is_same =
-            |(name, protocol, _): &&(String, Option<Protocol>, u16)| *name == port.name && *protocol == Some(port.protocol);
+            |(name, protocol, _): &&(String, Option<Protocol>, u16)| **name == *port.name && *protocol == Some(port.protocol);
         self.ports.iter().find(is_same).map(|(_, _, number)| *number)
     }
 }

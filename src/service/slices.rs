@@ -53,8 +53,8 @@ fn slice(
     let ports = ports.iter().filter_map(|(index, target)| {
         let port = service.ports.get(*index)?;
         Some(EndpointPort {
-            app_protocol: port.app_protocol.clone(),
-            name: Some(port.name.clone()),
+            app_protocol: port.app_protocol.as_deref().map(str::to_owned),
+            name: Some(port.name.to_string()),
             port: Some((*target).into()),
             protocol: Some(port.protocol.to_string()),
         })

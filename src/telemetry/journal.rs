@@ -134,6 +134,13 @@ impl<K: Ord, V> Journal<K, V> {
         });
     }
 
+    /// Gives back memory that is left for more entries: a map that is filled in order is half empty, one that is made of another is not.
+    pub fn shrink(&self) {
+        let mut inner = self.lock();
+        inner.live = std::mem::take(&mut inner.live).into_iter().collect();
+        inner.history.shrink_to_fit();
+    }
+
     /// The entry of `key`.
     pub fn get(&self, key: &K) -> Option<Arc<V>> {
         self.lock().live.get(key).cloned()

@@ -127,7 +127,7 @@ mod tests {
     }
 
     fn endpoints(frontends: &Frontends) -> String {
-        let endpoints = frontends.iter().flat_map(|(_, backing)| &*backing.endpoints);
+        let endpoints = frontends.iter().flat_map(|(_, backing)| backing.endpoints.iter());
         let addresses: BTreeSet<String> = endpoints.map(|endpoint| endpoint.ip().to_string()).collect();
         addresses.into_iter().collect::<Vec<_>>().join(" ")
     }

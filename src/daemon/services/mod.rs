@@ -264,7 +264,7 @@ impl Steward {
             (shown, None) => self.links.view.replace(shown),
             (shown, Some(gone)) => {
                 gone.iter().for_each(|service| self.links.view.hide(&service.namespace, &service.name));
-                shown.for_each(|shown| self.links.view.show(shown));
+                self.links.view.show_all(shown);
             }
         }
         self.shown_host.clone_from(host);

@@ -8,7 +8,7 @@ use podstead_pod::host_ports::Protocol;
 use podstead_pod::objects::{NetworkKind, NetworkObject, Object, Objects, PackedObject};
 use podstead_pod::sharing::Sharing;
 use podstead_service::allocate::{Allocation, Grant, Grants, HostSocket, Pool, RefusalReason, allocate};
-use podstead_service::definition::{Definition, Exposure, Families, FamilyPolicy, Port, Role, Target};
+use podstead_service::definition::{Definition, Exposure, Families, FamilyPolicy, LoadBalancer, Port, Role, Target};
 use podstead_service::endpoints::{Backend, ServiceEndpoints};
 use podstead_service::limit::{self, MOST_SERVICES};
 use podstead_service::name::ObjectName;
@@ -220,7 +220,7 @@ fn name_is_of_another<'a>(service: &SourcedService, pods: &'a Pods, sharing: &Sh
 /// A Service whose source was not heard yet, as its record has it: it keeps what was given to it.
 fn placeholder(name: &ObjectName, grant: &Grant) -> Definition {
     let port = |protocol: Protocol, number: u16, node_port: Option<u16>| Port {
-        name: String::new(),
+        name: Box::default(),
         protocol,
         number,
         target: Target::Number(number),
@@ -239,18 +239,19 @@ fn placeholder(name: &ObjectName, grant: &Grant) -> Definition {
         (true, false) => Exposure::NodePort,
         (false, _) => {
             let address = grant.host_addresses.first().copied();
-            Exposure::LoadBalancer { is_served: true, allocates_node_ports: false, address, source_ranges: BTreeSet::new() }
+            let source_ranges = BTreeSet::new();
+            Exposure::LoadBalancer(Box::new(LoadBalancer { is_served: true, allocates_node_ports: false, address, source_ranges }))
         }
     };
     let written = grant.cluster_ips.iter().map(|address| Family::of(*address)).collect();
     Definition {
         name: name.clone(),
         selector: BTreeMap::new(),
-        ports,
+        ports: ports.into(),
         role: Role::Cluster {
             families: Families { policy: FamilyPolicy::PreferDual, written },
-            asked: Vec::new(),
-            external_ips: grant.host_addresses.clone(),
+            asked: Box::default(),
+            external_ips: grant.host_addresses.iter().copied().collect(),
             exposure,
         },
         publishes_unready: false,

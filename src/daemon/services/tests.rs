@@ -9,7 +9,7 @@ use podstead_pod::sharing::{Share, SharedNames, Sharing, SharingSource};
 use podstead_pod::{PodUid, SourceId};
 use podstead_service::allocate::{Grants, Pool};
 use podstead_service::endpoints::Backend;
-use podstead_service::frontends::{Backing, Frontend, Frontends};
+use podstead_service::frontends::{Backing, Endpoints, Frontend, Frontends};
 use podstead_service::range::PortRange;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -146,8 +146,8 @@ impl Served {
     /// The endpoints of each frontend, in no order.
     fn behind(&self) -> BTreeMap<Frontend, (BTreeSet<SocketAddr>, Backing)> {
         let unordered = |(frontend, backing): (&Frontend, &Backing)| {
-            let endpoints = backing.endpoints.iter().copied().collect();
-            (*frontend, (endpoints, Backing { endpoints: Arc::default(), ..backing.clone() }))
+            let endpoints = backing.endpoints.iter().collect();
+            (*frontend, (endpoints, Backing { endpoints: Endpoints::default(), ..backing.clone() }))
         };
         self.frontends.iter().map(unordered).collect()
     }

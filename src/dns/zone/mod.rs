@@ -109,7 +109,7 @@ impl Zone {
             }
             [service, namespace, "svc"] => self.service(namespace, service),
             [protocol, service, namespace, "svc"] if protocol.starts_with('_') => {
-                let mut labels = self.services.named(namespace, service).into_iter().flat_map(|names| names.ports.keys());
+                let mut labels = self.services.named(namespace, service).into_iter().flat_map(ServiceNames::ports);
                 if labels.any(|(_, of)| of == protocol) { Found::Empty } else { Found::Missing }
             }
             [port, protocol, service, namespace, "svc"] => self.port(namespace, service, port, protocol),
@@ -130,15 +130,17 @@ impl Zone {
     /// The addresses of a Service, before those of pods.
     fn service(&self, namespace: &str, name: &str) -> Found {
         match self.services.named(namespace, name) {
-            Some(ServiceNames { alias: Some(target), .. }) => Found::Alias(format!("{}.", target.to_ascii_lowercase())),
-            Some(names) => addresses(Some(names.addresses.iter())),
+            Some(names) => match names.alias() {
+                Some(target) => Found::Alias(format!("{}.", target.to_ascii_lowercase())),
+                None => addresses(Some(names.addresses.iter())),
+            },
             None => addresses(self.pods.named(namespace, name).map(|service| service.addresses.iter())),
         }
     }
 
     /// The addresses of a member: of the pods that it is the name of, below the Service or the subdomain.
     fn member(&self, namespace: &str, name: &str, member: &str) -> Found {
-        let of_service = self.services.named(namespace, name).and_then(|names| names.members.get(member));
+        let of_service = self.services.named(namespace, name).and_then(|names| names.member(member));
         let of_pods = self.pods.named(namespace, name).and_then(|service| service.members.get(member));
         let found: BTreeSet<IpAddr> = of_service.into_iter().chain(of_pods).flatten().copied().collect();
         addresses(of_service.or(of_pods).map(|_| found.iter()))
@@ -150,7 +152,7 @@ impl Zone {
         let Some(names) = self.services.named(namespace, name) else { return Found::Missing };
         let full = self.full_name(names);
         let name_of = |member: &Option<String>| member.as_ref().map_or_else(|| full.clone(), |member| format!("{member}.{full}"));
-        match names.ports.get(&labels) {
+        match names.port(&labels) {
             Some(targets) => Found::Ports(targets.iter().map(|target| (target.port, name_of(&target.member))).collect()),
             None => Found::Missing,
         }

@@ -72,7 +72,7 @@ pub(super) fn allocate(services: &[&Definition], recorded: &Grants, pool: &Pool,
 fn wish<'a>(service: &'a Definition, pool: &Pool, allocation: &mut Allocation) -> Option<Wish<'a>> {
     let Role::Cluster { families, asked, .. } = &service.role else { return None };
     let there = pool.families();
-    let mut wanted = families.written.clone();
+    let mut wanted = families.written.to_vec();
     match families.policy {
         FamilyPolicy::Single => {
             wanted.extend(there.first().filter(|_| families.written.is_empty()));

@@ -20,17 +20,19 @@ pub(super) enum Place {
 pub(super) fn place(service: &Definition, pool: &Pool, allocation: &mut Allocation) -> Place {
     let Role::Cluster { external_ips, exposure, .. } = &service.role else { return Place::Nowhere };
     let mut asked: Vec<(String, IpAddr)> = Vec::new();
-    if let Exposure::LoadBalancer { is_served: true, address, source_ranges, .. } = exposure {
-        match address {
+    if let Exposure::LoadBalancer(balancer) = exposure
+        && balancer.is_served
+    {
+        match balancer.address {
             // Ports on all addresses: those in `externalIPs` are among them.
             None => return Place::Everywhere,
-            Some(_) if !source_ranges.is_empty() => {
+            Some(_) if !balancer.source_ranges.is_empty() => {
                 let message =
                     "cannot be served together with spec.loadBalancerIP: the Service gets no port of this host; remove one of both";
                 allocation.refuse(&service.name, "spec.loadBalancerSourceRanges", RefusalReason::Unserved, message);
                 return Place::Nowhere;
             }
-            Some(address) => asked.push(("spec.loadBalancerIP".to_owned(), *address)),
+            Some(address) => asked.push(("spec.loadBalancerIP".to_owned(), address)),
         }
     }
     asked.extend(external_ips.iter().map(|address| ("spec.externalIPs".to_owned(), *address)));

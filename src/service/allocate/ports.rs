@@ -74,7 +74,7 @@ fn wishes<'a>(services: &[&'a Definition], pool: &Pool, allocation: &mut Allocat
             None => continue,
             Some(Exposure::Internal) => (false, false),
             Some(Exposure::NodePort) => (true, true),
-            Some(Exposure::LoadBalancer { allocates_node_ports, .. }) => (true, *allocates_node_ports),
+            Some(Exposure::LoadBalancer(balancer)) => (true, balancer.allocates_node_ports),
         };
         let is_balanced = match place(service, pool, allocation) {
             Place::Nowhere => false,

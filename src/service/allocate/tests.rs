@@ -243,7 +243,7 @@ fn asks_for_nothing(services: &[Definition]) -> Vec<Definition> {
     let mut services = services.to_vec();
     for service in &mut services {
         if let Role::Cluster { asked, .. } = &mut service.role {
-            asked.clear();
+            *asked = Box::default();
         }
         service.ports.iter_mut().for_each(|port| port.node_port = None);
     }
@@ -287,7 +287,7 @@ proptest! {
         // Two load balancers with one port are asking for it.
         let services: Vec<Definition> = asks_for_nothing(&services)
             .into_iter()
-            .filter(|service| !matches!(exposure(service), Some(Exposure::LoadBalancer { .. })))
+            .filter(|service| !matches!(exposure(service), Some(Exposure::LoadBalancer(_))))
             .collect();
         let mut shuffled = services.clone();
         shuffled.sort_by_key(|service| hash(&format!("{seed}{}", service.name)));

@@ -142,13 +142,13 @@ pub(super) fn of(frontend: &Frontend, backing: &Backing) -> Elements {
     let family = frontend.family();
     let count = u32::try_from(backing.endpoints.len()).unwrap_or(u32::MAX);
     let remember = backing.affinity.map(|seconds| Value::Verdict(Chain::Remember(family, seconds)));
-    let indexed = (0_u32..).zip(&*backing.endpoints);
+    let indexed = (0_u32..).zip(backing.endpoints.iter());
     match frontend {
         Frontend::Address(socket) => {
             let pick = if remember.is_some() { Chain::Sticky(family, count) } else { Chain::Pick(family, count) };
             elements.insert(Key::Service(*socket), Value::Verdict(pick));
             elements.extend(remember.map(|remember| (Key::Sticky(*socket), remember)));
-            elements.extend(indexed.map(|(index, target)| (Key::Endpoint(*socket, index), Value::Target(*target))));
+            elements.extend(indexed.map(|(index, target)| (Key::Endpoint(*socket, index), Value::Target(target))));
         }
         Frontend::Node(socket) => {
             let pick =
@@ -162,7 +162,7 @@ pub(super) fn of(frontend: &Frontend, backing: &Backing) -> Elements {
                 elements.extend(ranges.map(|range| (Key::SourceRange(*socket, range), Value::Present)));
             }
             elements.extend(remember.map(|remember| (Key::StickyPort(*socket), remember)));
-            elements.extend(indexed.map(|(index, target)| (Key::NodeEndpoint(*socket, index), Value::Target(*target))));
+            elements.extend(indexed.map(|(index, target)| (Key::NodeEndpoint(*socket, index), Value::Target(target))));
         }
     }
     elements

@@ -85,11 +85,43 @@ pub struct NodeSocket {
     pub port: u16,
 }
 
+/// Endpoints, the place of each being its index in the kernel. Copies share them. There are many: one takes 20 bytes here, and 32 as a [`SocketAddr`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Endpoints(Arc<[(IpAddr, u16)]>);
+
+impl Endpoints {
+    /// The endpoints in order.
+    pub fn iter(&self) -> impl Iterator<Item = SocketAddr> {
+        self.0.iter().map(|(address, port)| SocketAddr::new(*address, *port))
+    }
+
+    /// Number of endpoints.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns true if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns true if this is one of them.
+    pub fn contains(&self, endpoint: &SocketAddr) -> bool {
+        self.0.contains(&(endpoint.ip(), endpoint.port()))
+    }
+}
+
+impl FromIterator<SocketAddr> for Endpoints {
+    fn from_iter<T: IntoIterator<Item = SocketAddr>>(endpoints: T) -> Self {
+        Self(endpoints.into_iter().map(|endpoint| (endpoint.ip(), endpoint.port())).collect())
+    }
+}
+
 /// The endpoints behind a frontend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backing {
-    /// Endpoints, at least one; the place of each is its index in the kernel.
-    pub endpoints: Arc<[SocketAddr]>,
+    /// Endpoints, at least one.
+    pub endpoints: Endpoints,
     /// Seconds that a client stays bound to one of them, if it does (S20).
     pub affinity: Option<u32>,
     /// The clients that are answered; empty for all (S12).
@@ -112,7 +144,7 @@ pub enum Elsewhere {
 
 impl Elsewhere {
     /// Of these endpoints, those that are among `all`.
-    fn of(endpoints: &[SocketAddr], mut all: BTreeSet<SocketAddr>) -> Self {
+    fn of(endpoints: &Endpoints, mut all: BTreeSet<SocketAddr>) -> Self {
         all.retain(|socket| endpoints.contains(socket));
         match all.len() {
             0 => Self::None,
@@ -133,7 +165,7 @@ impl Elsewhere {
 impl Backing {
     /// The endpoints that are not on this host, with the protocol of the frontend.
     fn elsewhere(&self, protocol: Protocol) -> impl Iterator<Item = Socket> {
-        self.endpoints.iter().filter(|endpoint| self.elsewhere.has(endpoint)).map(move |endpoint| Socket::of(*endpoint, protocol))
+        self.endpoints.iter().filter(|endpoint| self.elsewhere.has(endpoint)).map(move |endpoint| Socket::of(endpoint, protocol))
     }
 }
 
@@ -206,16 +238,15 @@ impl Frontends {
             }
             room -= new.len();
             kept.extend(new);
-            let before = self.frontends.get(&frontend).map(|backing| &*backing.endpoints).unwrap_or_default();
-            let endpoints = arrange(before, kept);
+            let before = of_backing(self.frontends.get(&frontend));
+            let endpoints: Endpoints = arrange(&before, kept).into_iter().collect();
             if endpoints.is_empty() {
                 continue;
             }
             let elsewhere = Elsewhere::of(&endpoints, elsewhere);
             // `nft` 1.0.6 cannot load a listing with rules that bind clients over IPv6 (R4).
             let affinity = service.affinity.filter(|_| frontend.family() == Family::V4);
-            let known = self.frontends.get(&frontend).filter(|backing| *backing.endpoints == *endpoints);
-            let endpoints = known.map_or_else(|| endpoints.into(), |backing| Arc::clone(&backing.endpoints));
+            let endpoints = if before == endpoints { before } else { endpoints };
             next.push((frontend, Backing { endpoints, affinity, source_ranges, elsewhere }));
         }
         (next, excess)
@@ -255,8 +286,7 @@ impl Frontends {
             let family = frontend.family();
             let list: Vec<&Endpoint> = endpoints.ports.get(index).into_iter().flat_map(|list| used(list, family)).collect();
             let sockets: BTreeSet<SocketAddr> = list.iter().map(|endpoint| endpoint.socket).collect();
-            let before = self.frontends.get(&frontend).map(|backing| &*backing.endpoints).unwrap_or_default();
-            let before: BTreeSet<SocketAddr> = before.iter().copied().collect();
+            let before: BTreeSet<SocketAddr> = of_backing(self.frontends.get(&frontend)).iter().collect();
             let elsewhere = list.iter().filter(|endpoint| endpoint.is_elsewhere);
             Wanted {
                 service,
@@ -302,9 +332,9 @@ impl Frontends {
         for (frontend, (endpoints, affinity, source_ranges)) in backings {
             let is_limited = fenced.contains(&frontend) != source_ranges.is_empty();
             if entries.contains(&frontend) && !endpoints.is_empty() && is_limited {
-                let endpoints: Arc<[SocketAddr]> = endpoints.into_values().collect();
+                let endpoints: Endpoints = endpoints.into_values().collect();
                 let is_elsewhere = |endpoint: &SocketAddr| elsewhere.contains(&Socket::of(*endpoint, frontend.protocol()));
-                let elsewhere = Elsewhere::of(&endpoints, endpoints.iter().copied().filter(is_elsewhere).collect());
+                let elsewhere = Elsewhere::of(&endpoints, endpoints.iter().filter(is_elsewhere).collect());
                 found.push((frontend, Backing { endpoints, affinity, source_ranges, elsewhere }));
             }
         }
@@ -315,19 +345,19 @@ impl Frontends {
     pub fn keeping(self, earlier: &Self, is_kept: impl Fn(&Frontend, IpAddr) -> bool) -> Self {
         let mut next = self;
         for (frontend, before) in earlier.frontends.iter() {
-            let kept: BTreeSet<SocketAddr> =
-                before.endpoints.iter().copied().filter(|endpoint| is_kept(frontend, endpoint.ip())).collect();
+            let kept: BTreeSet<SocketAddr> = before.endpoints.iter().filter(|endpoint| is_kept(frontend, endpoint.ip())).collect();
             if kept.is_empty() {
                 continue;
             }
             let now = next.frontends.get(frontend).cloned();
-            let now = now.unwrap_or_else(|| Backing { endpoints: Arc::default(), elsewhere: Elsewhere::None, ..before.clone() });
+            let now =
+                now.unwrap_or_else(|| Backing { endpoints: Endpoints::default(), elsewhere: Elsewhere::None, ..before.clone() });
             let of_now = now.endpoints.iter().filter(|endpoint| now.elsewhere.has(endpoint));
-            let elsewhere = of_now.chain(kept.iter().filter(|endpoint| before.elsewhere.has(endpoint))).copied().collect();
-            let wanted: BTreeSet<SocketAddr> = now.endpoints.iter().copied().chain(kept).collect();
-            let endpoints = arrange(&before.endpoints, wanted);
+            let elsewhere = of_now.chain(kept.iter().copied().filter(|endpoint| before.elsewhere.has(endpoint))).collect();
+            let wanted: BTreeSet<SocketAddr> = now.endpoints.iter().chain(kept).collect();
+            let endpoints: Endpoints = arrange(&before.endpoints, wanted).into_iter().collect();
             let elsewhere = Elsewhere::of(&endpoints, elsewhere);
-            next.set(*frontend, Some(Backing { endpoints: endpoints.into(), elsewhere, ..now }));
+            next.set(*frontend, Some(Backing { endpoints, elsewhere, ..now }));
         }
         next
     }
@@ -364,8 +394,8 @@ impl Frontends {
     /// UDP frontends behind which another endpoint is, or none, than before: tracked connections to them may lead nowhere (S22).
     pub fn moved_udp(&self, after: &Self) -> BTreeSet<Frontend> {
         let moved = self.differences(after).filter(|(frontend, before, now)| {
-            let now = now.map(|backing| &*backing.endpoints).unwrap_or_default();
-            let is_lost = |before: &Backing| before.endpoints.iter().any(|endpoint| !now.contains(endpoint));
+            let now = of_backing(*now);
+            let is_lost = |before: &Backing| before.endpoints.iter().any(|endpoint| !now.contains(&endpoint));
             frontend.protocol() == Protocol::Udp && before.is_none_or(is_lost)
         });
         moved.map(|(frontend, ..)| *frontend).collect()
@@ -375,9 +405,9 @@ impl Frontends {
     pub fn new_behind_node_ports(&self, after: &Self) -> BTreeSet<IpAddr> {
         let changed = self.differences(after).filter(|(frontend, ..)| frontend.is_node_of_ipv4());
         let new = changed.flat_map(|(_, before, now)| {
-            let before = before.map(|backing| &*backing.endpoints).unwrap_or_default();
-            let now = now.into_iter().flat_map(|backing| &*backing.endpoints);
-            now.filter(|endpoint| !before.contains(endpoint)).map(SocketAddr::ip)
+            let before = of_backing(before);
+            let now = now.into_iter().flat_map(|backing| backing.endpoints.iter());
+            now.filter(move |endpoint| !before.contains(endpoint)).map(|endpoint| endpoint.ip())
         });
         new.collect()
     }
@@ -431,7 +461,7 @@ fn of_service(service: &Definition, grant: Option<&Grant>) -> Vec<(Frontend, usi
     let families: BTreeSet<Family> = grant.cluster_ips.iter().map(|address| Family::of(*address)).collect();
     let ranges = match exposure {
         Exposure::Internal | Exposure::NodePort => BTreeSet::new(),
-        Exposure::LoadBalancer { source_ranges, .. } => source_ranges.clone(),
+        Exposure::LoadBalancer(balancer) => balancer.source_ranges.clone(),
     };
     let is_for_all_addresses = grant.host_addresses.is_empty();
     let host_addresses = || grant.host_addresses.iter().filter(|address| families.contains(&Family::of(**address)));
@@ -466,10 +496,15 @@ fn of_service(service: &Definition, grant: Option<&Grant>) -> Vec<(Frontend, usi
     frontends
 }
 
+/// The endpoints behind a frontend, none if nothing is.
+fn of_backing(backing: Option<&Backing>) -> Endpoints {
+    backing.map(|backing| backing.endpoints.clone()).unwrap_or_default()
+}
+
 /// Endpoints by index: those that stay keep theirs, new ones fill holes, then the last ones do.
-fn arrange(before: &[SocketAddr], wanted: BTreeSet<SocketAddr>) -> Vec<SocketAddr> {
+fn arrange(before: &Endpoints, wanted: BTreeSet<SocketAddr>) -> Vec<SocketAddr> {
     let mut new = wanted.iter().filter(|socket| !before.contains(socket)).copied();
-    let mut slots: Vec<Option<SocketAddr>> = before.iter().map(|socket| wanted.contains(socket).then_some(*socket)).collect();
+    let mut slots: Vec<Option<SocketAddr>> = before.iter().map(|socket| wanted.contains(&socket).then_some(socket)).collect();
     for slot in slots.iter_mut().filter(|slot| slot.is_none()) {
         *slot = new.next();
     }

@@ -108,7 +108,7 @@ fn last_endpoint_takes_the_hole() {
     let three = next(&Frontends::default(), &service, &pods([1, 2, 3]));
     let two = next(&three, &service, &pods([2, 3]));
     let lasts = |frontends: &Frontends| -> Vec<String> {
-        frontends.iter().flat_map(|(_, backing)| &*backing.endpoints).map(|socket| socket.ip().to_string()).collect()
+        frontends.iter().flat_map(|(_, backing)| backing.endpoints.iter()).map(|socket| socket.ip().to_string()).collect()
     };
     assert_eq!(lasts(&two), ["10.201.0.3", "10.201.0.2"]);
     assert_eq!(lasts(&next(&three, &service, &pods([1, 3, 4]))), ["10.201.0.1", "10.201.0.4", "10.201.0.3"]);

@@ -53,8 +53,8 @@ fn changed(before: &Frontends, after: &Frontends) -> Endpoints {
     let mut changed = Endpoints::new();
     for (frontend, backing, now) in before.differences(after).filter(|(frontend, ..)| frontend.family() == Family::V4) {
         let Some(backing) = backing.filter(|backing| backing.affinity.is_some()) else { continue };
-        let now = now.map(|backing| &*backing.endpoints).unwrap_or_default();
-        if backing.endpoints.iter().any(|endpoint| !now.contains(endpoint)) {
+        let now = now.map(|backing| backing.endpoints.clone()).unwrap_or_default();
+        if backing.endpoints.iter().any(|endpoint| !now.contains(&endpoint)) {
             let values = now.iter().map(|endpoint| [octets(endpoint.ip()), port(endpoint.port())].concat()).collect();
             changed.insert(end_of_key(frontend), values);
         }

@@ -26,8 +26,7 @@ pub(in super::super) fn forget(moved: &BTreeSet<Frontend>, frontends: &Frontends
 /// The endpoints of frontends, none for those that are gone (pure).
 fn serving(moved: &BTreeSet<Frontend>, frontends: &Frontends) -> Serving {
     let addresses = |frontend: &Frontend| -> BTreeSet<IpAddr> {
-        let endpoints = frontends.get(frontend).map(|backing| &*backing.endpoints).unwrap_or_default();
-        endpoints.iter().map(|endpoint| endpoint.ip()).collect()
+        frontends.get(frontend).into_iter().flat_map(|backing| backing.endpoints.iter()).map(|endpoint| endpoint.ip()).collect()
     };
     moved.iter().map(|frontend| (*frontend, addresses(frontend))).collect()
 }

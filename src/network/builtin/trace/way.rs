@@ -123,7 +123,7 @@ impl Translations {
         let is_own = |address: &IpAddr| source_ranges.is_empty() || source_ranges.iter().any(|range| range.contains(*address));
         let of_family = |source: &&IpAddr| source.is_ipv4() == address.is_ipv4();
         let is_fenced = !sources.iter().filter(of_family).all(is_own);
-        let way = |endpoint: &SocketAddr| Way { to: *endpoint, through: through(owner.clone()), is_fenced };
+        let way = |to: SocketAddr| Way { to, through: through(owner.clone()), is_fenced };
         Ok(endpoints.iter().map(way).collect())
     }
 
