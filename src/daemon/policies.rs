@@ -2,7 +2,7 @@
 
 use podstead_api::services::{Denied, DeniedPackets};
 use podstead_mux::ObjectView;
-use podstead_network::{BuiltinNetwork, PolicyObjects, PolicySource, ScopedPolicy, diagnosis};
+use podstead_network::{BuiltinNetwork, CniNetwork, PoliceError, PolicyObjects, PolicySource, ScopedPolicy, diagnosis};
 use podstead_pod::objects::{NetworkKind, NetworkObject, Object, Objects};
 use podstead_telemetry::error_chain;
 use std::convert::Infallible;
@@ -87,17 +87,22 @@ impl DeniedPackets for PolicyCounters {
     }
 }
 
-/// Has the network enforce other policies as soon as sources want them.
-pub(super) async fn follow(objects: Arc<ObjectView>, network: BuiltinNetwork) -> Infallible {
+/// Has the network enforce other policies as soon as sources want them, and tell of pods for which it cannot.
+pub(super) async fn follow(objects: Arc<ObjectView>, network: Option<BuiltinNetwork>, plugins: CniNetwork) -> Infallible {
     let mut changes = objects.subscribe();
     loop {
-        while let Err(error) = network.police().await {
+        while let Some(Err(error)) = police(network.as_ref()).await {
             tracing::error!(error = %error_chain(&error), "cannot enforce NetworkPolicies");
             tokio::time::sleep(PAUSE).await;
         }
+        plugins.tell_of_policies();
         // The sender is in `objects`, which is held here: it is never gone.
         if changes.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
+}
+
+async fn police(network: Option<&BuiltinNetwork>) -> Option<Result<(), PoliceError>> {
+    Some(network?.police().await)
 }

@@ -73,8 +73,8 @@ impl Networking {
     /// Starts the tasks. Returns what others read: the Services.
     pub(super) fn start(self, base: &Base, stages: &mut Stages) -> Arc<ServiceView> {
         stages.start("the controller of Services", self.steward.run());
+        stages.start_endless(policies::follow(Arc::clone(&base.objects), self.builtin.clone(), self.plugins));
         if let Some(builtin) = self.builtin {
-            stages.start_endless(policies::follow(Arc::clone(&base.objects), builtin.clone()));
             stages.start("the packet rule watcher", async move { builtin.watch().await });
         }
         if let Some(resolver) = self.resolver {

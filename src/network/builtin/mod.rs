@@ -48,6 +48,7 @@ mod watch;
 pub(super) use guests::Guest;
 pub use leave::{LeaveError, leave};
 pub(super) use names::{GATEWAY_V4, GATEWAY_V6, RESOLVER_ON_HOST};
+pub(super) use policies::policed;
 pub use policies::policing::PoliceError;
 pub use policies::{NoPolicies, PolicyObjects, PolicySource, ScopedPolicy};
 pub use services::{ServeError, ServiceRanges};
@@ -270,6 +271,8 @@ impl Shared {
             self.begin_to_record(uid);
         }
         connected?;
+        // A policy may have come meanwhile.
+        self.check_enforced(uid, &lease, true)?;
         Ok(PodNetworkStatus { ips: lease.addresses, ..PodNetworkStatus::default() })
     }
 
@@ -383,17 +386,11 @@ impl Shared {
 
     /// On a bridge, packets between pods do not meet the rules of policies (N15): a selected pod waits, and one that runs goes on.
     fn check_enforced(&self, uid: &PodUid, lease: &Lease, is_connected: bool) -> Result<(), NetworkError> {
-        let pod = lease.facts.policed(&lease.pod, lease.addresses.clone());
-        let names = if self.state().mode == NetworkMode::Bridge { self.policies_of(&pod) } else { Vec::new() };
-        if names.is_empty() {
+        if self.state().mode != NetworkMode::Bridge {
             return Ok(());
         }
-        let message = format!(
-            "NetworkPolicy {} selects this pod, and cannot be enforced in network.mode bridge: set network.mode: routed, or remove the policy",
-            names.join(", ")
-        );
-        self.tell_of_policed(uid, &pod, "NetworkPolicyNotEnforced", &message);
-        if is_connected { Ok(()) } else { Err(NetworkError::NotReady(message)) }
+        let told = self.tell_not_enforced(uid, &lease.facts.policed(&lease.pod, lease.addresses.clone()));
+        told.filter(|_| !is_connected).map_or(Ok(()), |message| Err(NetworkError::NotReady(message)))
     }
 
     /// Takes up other properties of a pod that was connected by an earlier daemon.

@@ -19,6 +19,7 @@ mod exec;
 mod lost_leases;
 mod names;
 mod namespace;
+mod open_pods;
 mod plan;
 mod ports;
 mod record;
@@ -31,11 +32,13 @@ mod strays;
 mod watch;
 mod wish;
 
+use crate::builtin::policed;
 use async_trait::async_trait;
 use care::Care;
 use directory::Directory;
 use exec::Plugins;
 use names::Names;
+use open_pods::{Notice, OpenPods, Way, names_of};
 use podstead_pod::host_ports::host_ports;
 use podstead_pod::{Pod, PodFullName, PodUid};
 use podstead_runtime::{NetworkError, PodNetwork, PodNetworkStatus};
@@ -61,6 +64,8 @@ const PARALLEL_PODS: usize = 8;
 #[derive(Clone, Debug)]
 pub struct CniNetwork {
     shared: Arc<Shared>,
+    /// Pods that NetworkPolicies do not reach.
+    open: Arc<Mutex<OpenPods>>,
     base: Arc<dyn PodNetwork>,
 }
 
@@ -90,7 +95,7 @@ impl CniNetwork {
         })
         .await
         .ok();
-        Self { shared, base }
+        Self { shared, open: Arc::default(), base }
     }
 
     /// The pods that plugins have given something.
@@ -115,14 +120,35 @@ impl CniNetwork {
         if self.shared.links.config.cni.enforces_policies {
             return Ok(());
         }
-        let Some(names) = self.shared.links.policies.selecting(pod) else { return Ok(()) };
-        let message = format!(
-            "NetworkPolicy {names} selects this pod, and podstead cannot enforce it for a pod that CNI plugins connect: \
-             set network.cni.enforcesPolicies if they do, or remove the policy"
-        );
-        self.shared.warn(uid, &PodFullName::of(pod), "NetworkPolicyNotEnforced", &message);
-        let is_connected = lock(&self.shared.records).contains_key(uid);
-        if is_connected { Ok(()) } else { Err(NetworkError::NotReady(message)) }
+        if lock(&self.shared.records).contains_key(uid) {
+            self.learn_open(uid, pod, Way::Plugins);
+            return Ok(());
+        }
+        let Some(names) = names_of(&self.shared.links.policies.policies().0.read(), &policed(pod)) else { return Ok(()) };
+        let (reason, message) = Way::Plugins.event(&names);
+        self.shared.warn(uid, &PodFullName::of(pod), reason, &message);
+        Err(NetworkError::NotReady(message))
+    }
+
+    /// Tells of a pod that runs, or is about to, while policies select it that are not enforced.
+    fn learn_open(&self, uid: &PodUid, pod: &Pod, way: Way) {
+        let policies = || self.shared.links.policies.policies().0.read();
+        let notice = lock(&self.open).learn(uid, PodFullName::of(pod), policed(pod), way, policies);
+        self.tell(notice);
+    }
+
+    /// Tells of pods that go on while policies select them now that are not enforced for them. To be called when sources want other policies.
+    pub fn tell_of_policies(&self) {
+        let mut open = lock(&self.open);
+        if !open.is_empty() {
+            self.tell(open.look(&self.shared.links.policies.policies().0.read()));
+        }
+    }
+
+    fn tell(&self, notices: impl IntoIterator<Item = Notice>) {
+        for Notice { uid, pod, reason, message } in notices {
+            self.shared.warn(&uid, &pod, reason, &message);
+        }
     }
 
     /// A pod on the host's network, which listens at its ports itself.
@@ -134,12 +160,7 @@ impl CniNetwork {
             let message = format!("annotation {annotation} has no effect: the pod uses the host's network");
             self.shared.warn(uid, &PodFullName::of(pod), "NetworksIgnored", &message);
         }
-        if let Some(names) = self.shared.links.policies.selecting(pod) {
-            let message = format!(
-                "NetworkPolicy {names} selects this pod, but is not enforced: the pod is on the host's network; remove hostNetwork, or use the host's firewall"
-            );
-            self.shared.warn(uid, &PodFullName::of(pod), "NetworkPolicyIgnored", &message);
-        }
+        self.learn_open(uid, pod, Way::HostNetwork);
         self.base.setup(uid, pod, None).await
     }
 }
@@ -188,6 +209,7 @@ impl PodNetwork for CniNetwork {
     async fn release(&self, uid: &PodUid) -> Result<(), NetworkError> {
         self.shared.tear_down(uid).await?;
         lock(&self.shared.seats).remove(uid);
+        lock(&self.open).forget(uid);
         self.base.release(uid).await
     }
 
@@ -199,6 +221,12 @@ impl PodNetwork for CniNetwork {
     async fn status(&self, uid: &PodUid, pod: &Pod, netns: Option<&Path>) -> Result<PodNetworkStatus, NetworkError> {
         let record = lock(&self.shared.records).get(uid).filter(|record| !record.attachments.is_empty()).cloned();
         let has_first = record.as_ref().is_some_and(|record| record.attachments.iter().any(plan::Attachment::is_primary));
+        // Its labels may be others, and an earlier daemon may have connected it.
+        match netns {
+            None => self.learn_open(uid, pod, Way::HostNetwork),
+            Some(_) if has_first && !self.shared.links.config.cni.enforces_policies => self.learn_open(uid, pod, Way::Plugins),
+            Some(_) => {}
+        }
         let base = if has_first { None } else { Some(self.base.status(uid, pod, netns).await?) };
         Ok(match record {
             Some(record) => self.shared.status(&record, base.as_ref(), &[]),

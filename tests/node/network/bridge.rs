@@ -3,6 +3,7 @@
 use super::host_ports;
 use super::lan::{HOST_V4, HOST_V6, OUTSIDE_V4, OUTSIDE_V6, Site, WebServer, web};
 use super::policies::{labelled, policy};
+use super::service_rows::both_families;
 use crate::support::eventually;
 use std::process::{Child, Stdio};
 
@@ -296,6 +297,45 @@ fn other_mode_counts_without_connected_pods() {
     site.outside.gets(&format!("http://{HOST_V4}:8080/"), "I am one");
 }
 
+/// Q31: addresses of Services lead to pods on the bridge, from pods too, and from a pod to itself.
+#[test]
+fn services_answer_on_a_bridge() {
+    both_families(&start());
+}
+
+/// Waits for the event of a pod that policies select.
+fn tells_not_enforced(site: &Site, pod: &str, policy: &str) {
+    eventually(&format!("the event of {pod} and {policy}"), || {
+        let events = site.host.cli_ok(&["get", "events"]);
+        let is_told = |line: &str| {
+            ["NetworkPolicyNotEnforced", &format!("{pod}-edge-1"), &format!("{policy} selects this pod")]
+                .iter()
+                .all(|word| line.contains(*word))
+        };
+        events.lines().any(is_told).then_some(()).ok_or(events)
+    });
+}
+
+/// Q31: a pod that runs goes on when a policy comes to select it, or when its labels change, and is told of.
+#[test]
+fn running_pod_on_a_bridge_goes_on_under_a_policy() {
+    let site = start();
+    site.host.write_manifest("one.yaml", &labelled("one", "closed").replace("ports: []", &format!("ports: [{PORT}]")));
+    let one = site.addresses("one");
+    site.web("two", "", "");
+    let containers = ["one", "two"].map(|name| site.host.pod(name).unwrap().container_id("main"));
+    site.outside.gets(&format!("http://{HOST_V4}:8080/"), "I am one");
+    site.host.write_manifest("deny.yaml", &policy("deny", "podSelector: {matchLabels: {app: closed}}"));
+    tells_not_enforced(&site, "one", "deny");
+    site.pod_gets("two", &format!("http://{}/", one[0]), "I am one");
+    site.pod_gets("two", &format!("http://[{}]/", one[1]), "I am one");
+    // What passes the host does meet the rules.
+    site.is_dropped_outside(&format!("http://{HOST_V4}:8080/"));
+    site.host.write_manifest("two.yaml", &labelled("two", "closed"));
+    tells_not_enforced(&site, "two", "deny");
+    assert_eq!(["one", "two"].map(|name| site.host.pod(name).unwrap().container_id("main")), containers);
+}
+
 /// Q31: packets between pods on a bridge do not meet the rules of policies.
 #[test]
 fn selected_pod_on_a_bridge_waits() {
@@ -303,11 +343,7 @@ fn selected_pod_on_a_bridge_waits() {
     site.host.write_manifest("deny.yaml", &policy("deny", "podSelector: {matchLabels: {app: closed}}"));
     site.host.write_manifest("closed.yaml", &labelled("closed", "closed"));
     site.web("open", "", "");
-    eventually("the event", || {
-        let events = site.host.cli_ok(&["get", "events"]);
-        let is_told = |line: &str| line.contains("NetworkPolicyNotEnforced") && line.contains("deny selects this pod");
-        events.lines().any(is_told).then_some(()).ok_or(events)
-    });
+    tells_not_enforced(&site, "closed", "deny");
     assert_eq!(site.host.pod("closed").unwrap().waiting_reason("main"), "ContainerCreating");
     site.host.remove_manifest("deny.yaml");
     let closed = site.addresses("closed");

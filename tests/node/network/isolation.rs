@@ -1,6 +1,8 @@
 //! Isolation of pods from each other and from the host, and of the network from others.
 
 use super::lan::{HOST_V4, OUTSIDE_V4, Site, WebServer, web};
+use super::policies::policy;
+use super::services::{cluster_ip, service};
 use crate::support::eventually;
 
 #[test]
@@ -51,8 +53,18 @@ fn isolated_pod_is_left_alone() {
     let site = Site::start();
     site.web("one", "", "");
     let ports = "{containerPort: 80, hostPort: 8080}";
-    let alone = site.web("alone", "podstead.dev/isolated: 'true'", ports);
-    let one = site.addresses("one");
+    let labels = |manifest: String| manifest.replace("  name: alone\n", "  name: alone\n  labels: {app: alone}\n");
+    // Neither a policy that allows it nor a Service lets another pod in.
+    site.host.write_manifest("open.yaml", &policy("open", "podSelector: {matchLabels: {app: alone}}, ingress: [{}]"));
+    site.host.write_manifest("alone.yaml", &labels(web("alone", "podstead.dev/isolated: 'true'", ports)));
+    let (alone, one) = (site.addresses("alone"), site.addresses("one"));
+    site.host.write_manifest(
+        "service.yaml",
+        &service("alone", "type: NodePort, selector: {app: alone}, ports: [{port: 80, nodePort: 30080}]"),
+    );
+    let by_service = format!("http://{}/", cluster_ip(&site.host, "alone"));
+    site.machine.gets(&by_service, "I am alone");
+    site.outside.gets(&format!("http://{HOST_V4}:30080/"), "I am alone");
     let _server = WebServer::start(&site.outside, "0.0.0.0:7000", "I am outside");
     site.machine.gets(&format!("http://{}/", alone[0]), "I am alone");
     site.outside.gets(&format!("http://{HOST_V4}:8080/"), "I am alone");
@@ -62,14 +74,17 @@ fn isolated_pod_is_left_alone() {
         ("one", format!("http://{}/", alone[0])),
         ("one", format!("http://[{}]/", alone[1])),
         ("one", format!("http://{HOST_V4}:8080/")),
+        ("one", format!("http://{HOST_V4}:30080/")),
+        ("one", by_service.clone()),
         ("alone", format!("http://{}/", one[0])),
     ] {
         site.pod_get(from, &url).unwrap_err();
     }
     // Taking the annotation away takes effect at once, and on the running pod.
     let before = site.host.pod("alone").unwrap().container_id("main");
-    site.host.write_manifest("alone.yaml", &web("alone", "", ports));
+    site.host.write_manifest("alone.yaml", &labels(web("alone", "", ports)));
     site.pod_gets("one", &format!("http://{}/", alone[0]), "I am alone");
+    site.pod_gets("one", &by_service, "I am alone");
     assert_eq!(site.host.pod("alone").unwrap().container_id("main"), before);
 }
 

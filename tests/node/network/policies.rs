@@ -360,5 +360,11 @@ fn pod_on_the_host_network_is_told() {
         let events = site.host.cli_ok(&["get", "events"]);
         if events.contains("NetworkPolicyIgnored") && events.contains("deny") { Ok(()) } else { Err(events) }
     });
+    // A policy that comes later.
+    site.host.write_manifest("later.yaml", &policy("later", "podSelector: {matchLabels: {app: hosty}}"));
+    eventually("the other event", || {
+        let events = site.host.cli_ok(&["get", "events"]);
+        if events.contains("NetworkPolicy deny, later selects this pod") { Ok(()) } else { Err(events) }
+    });
     site.machine.gets(&format!("http://{}/", one[0]), "I am one");
 }

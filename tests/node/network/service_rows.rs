@@ -90,9 +90,13 @@ fn datagrams_follow_the_endpoint_of_a_service() {
 /// T34, and T3, T18, T28 over IPv6.
 #[test]
 fn service_has_both_families() {
-    let site = Site::start();
+    both_families(&Site::start());
+}
+
+/// A Service of both families, and what reaches it.
+pub(super) fn both_families(site: &Site) {
     site.web("client", "", "");
-    add_backends(&site, &["one", "two"]);
+    add_backends(site, &["one", "two"]);
     let both = "type: NodePort, ipFamilyPolicy: RequireDualStack, selector: {app: web}, ports: [{port: 80, targetPort: 8080, nodePort: 30080}]";
     site.host.write_manifest("both.yaml", &service("both", both));
     site.host.write_manifest("six.yaml", &service("six", &format!("ipFamilies: [IPv6, IPv4], {WEB}")));
@@ -105,17 +109,17 @@ fn service_has_both_families() {
     assert!(six.contains(':'), "{six}");
     for address in [first, format!("[{second}]"), format!("[{six}]")] {
         let url = format!("http://{address}/");
-        answers(&site, "client", &url, &["one", "two"]);
+        answers(site, "client", &url, &["one", "two"]);
         // It meets itself, too.
-        answers(&site, "one", &url, &["one", "two"]);
+        answers(site, "one", &url, &["one", "two"]);
         site.machine.gets(&url, "I am ");
     }
     site.outside.gets(&format!("http://[{HOST_V6}]:30080/"), "I am ");
     site.outside.gets(&format!("http://{HOST_V4}:30080/"), "I am ");
-    digs(&site, "client", "+short AAAA both.default.svc.cluster.local", &second);
-    digs(&site, "client", &format!("+short -x {second}"), "both.default.svc.cluster.local.");
+    digs(site, "client", "+short AAAA both.default.svc.cluster.local", &second);
+    digs(site, "client", &format!("+short -x {second}"), "both.default.svc.cluster.local.");
     let [_, of_one] = site.addresses("one");
-    digs(&site, "client", "+short AAAA members.default.svc.cluster.local", &of_one);
+    digs(site, "client", "+short AAAA members.default.svc.cluster.local", &of_one);
     // Nobody at another port.
     let refused = site.pod_get("client", &format!("http://[{second}]:81/")).unwrap_err();
     assert!(refused.contains("refused"), "{refused}");

@@ -11,6 +11,7 @@ use podstead_policy::compile::{Classes, PolicedPod, Policies};
 use podstead_policy::definition::Policy;
 use podstead_policy::selector::Selector;
 use podstead_service::name::ObjectName;
+use podstead_settings::NetworkMode;
 use podstead_telemetry::error_chain;
 use podstead_telemetry::events::{EventType, Subject};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,10 @@ impl Shared {
             if let Err(error) = ended {
                 tracing::warn!(error = %error_chain(&error), "cannot end connections that NetworkPolicies deny");
             }
+        }
+        drop(policing);
+        if is_edited {
+            self.tell_of_open_pods();
         }
         Ok(())
     }
@@ -111,23 +116,35 @@ impl Shared {
         leases.map(|(uid, lease)| (uid.clone(), lease.facts.policed(&lease.pod, lease.addresses.clone()))).collect()
     }
 
-    /// Names of the policies that select a pod. [`Shared::police`] was called since its SET came.
-    pub(in super::super) fn policies_of(&self, pod: &PolicedPod) -> Vec<String> {
-        self.policing().policies.selecting(pod).map(|policy| policy.name.name.to_string()).collect()
+    /// Tells of each pod on a bridge that runs while policies select it (N15).
+    fn tell_of_open_pods(&self) {
+        if self.policing().policies.is_empty() || self.state().mode != NetworkMode::Bridge {
+            return;
+        }
+        let is_connected = |uid: &PodUid| self.state().connected.contains(uid);
+        for (uid, pod) in self.policed_pods().into_iter().filter(|(uid, _)| is_connected(uid)) {
+            self.tell_not_enforced(&uid, &pod);
+        }
     }
 
-    /// Records an event of a pod, once.
-    pub(in super::super) fn tell_of_policed(&self, uid: &PodUid, pod: &PolicedPod, reason: &'static str, message: &str) {
-        if self.state().told.insert(format!("{uid} {message}")) {
-            let full_name = PodFullName { namespace: pod.name.namespace.to_string(), name: pod.name.name.to_string() };
-            tracing::warn!(pod_uid = %uid, reason, message, "network");
-            self.links.events.record(
-                &Subject::Pod { full_name, uid: uid.clone(), field_path: None },
-                EventType::Warning,
-                reason,
-                message,
-            );
+    /// Records an event of a pod on a bridge if policies select it, once. Returns its message. [`Shared::police`] was called since its SET came.
+    pub(in super::super) fn tell_not_enforced(&self, uid: &PodUid, pod: &PolicedPod) -> Option<String> {
+        let names: Vec<String> = self.policing().policies.selecting(pod).map(|policy| policy.name.name.to_string()).collect();
+        if names.is_empty() {
+            return None;
         }
+        let message = format!(
+            "NetworkPolicy {} selects this pod, and cannot be enforced in network.mode bridge: set network.mode: routed, or remove the policy",
+            names.join(", ")
+        );
+        if self.state().told.insert(format!("{uid} {message}")) {
+            let reason = "NetworkPolicyNotEnforced";
+            tracing::warn!(pod_uid = %uid, reason, message, "network");
+            let full_name = PodFullName { namespace: pod.name.namespace.to_string(), name: pod.name.name.to_string() };
+            let subject = Subject::Pod { full_name, uid: uid.clone(), field_path: None };
+            self.links.events.record(&subject, EventType::Warning, reason, &message);
+        }
+        Some(message)
     }
 }
 

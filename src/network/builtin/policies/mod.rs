@@ -20,6 +20,7 @@ use podstead_sys::netlink::Request;
 use podstead_sys::netlink::nftables::Batch;
 use std::collections::BTreeSet;
 
+pub(crate) use objects::policed;
 pub use objects::{NoPolicies, PolicyObjects, PolicySource, ScopedPolicy};
 
 /// Policies in the table of packet rules.

@@ -3,7 +3,7 @@
 use super::super::lease::Facts;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use podstead_pod::{Pod, PodFullName};
-use podstead_policy::compile::Policies;
+use podstead_policy::compile::{PolicedPod, Policies};
 use podstead_policy::definition::Policy;
 use podstead_policy::selector::Labels;
 use podstead_service::name::ObjectName;
@@ -56,14 +56,9 @@ impl PolicyObjects {
     }
 }
 
-impl dyn PolicySource {
-    /// Names of the policies that select a pod that this network does not connect, in words; `None` if there is none.
-    pub(crate) fn selecting(&self, pod: &Pod) -> Option<String> {
-        let policies = self.policies().0.read();
-        let facts = Facts::of(pod).policed(&PodFullName::of(pod), Vec::new());
-        let names: Vec<String> = policies.selecting(&facts).map(|policy| policy.name.name.to_string()).collect();
-        (!names.is_empty()).then(|| names.join(", "))
-    }
+/// A pod that this network does not connect, as policies see it.
+pub(crate) fn policed(pod: &Pod) -> PolicedPod {
+    Facts::of(pod).policed(&PodFullName::of(pod), Vec::new())
 }
 
 /// The policies that sources want.

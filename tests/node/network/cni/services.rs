@@ -138,6 +138,7 @@ fn selected_pod_of_plugins_waits() {
     cni.site.host.write_manifest("deny.yaml", &policy("deny", "podSelector: {matchLabels: {app: guest}}"));
     cni.site.host.write_manifest("waiting.yaml", &by_plugins("waiting", "guest", "lan"));
     cni.tells(SOON, &["NetworkPolicyNotEnforced", "waiting", "deny selects this pod"]);
+    cni.tells(SOON, &["NetworkPolicyNotEnforced", "running", "deny selects this pod"]);
     assert_eq!(cni.site.host.pod("waiting").unwrap().waiting_reason("main"), "ContainerCreating");
     assert_eq!(cni.site.host.wait_running("running").container_id("main"), before);
     cni.site.host.remove_manifest("deny.yaml");
