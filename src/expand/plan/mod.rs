@@ -6,6 +6,8 @@
 mod canonical;
 mod claims;
 mod controller_revisions;
+#[cfg(test)]
+mod edit_tests;
 mod evaluate;
 mod interface;
 #[cfg(test)]
