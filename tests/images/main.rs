@@ -20,6 +20,7 @@ mod proxy;
 mod pulls;
 mod random;
 mod real_registry;
+#[expect(dead_code, reason = "the tests of hosts use the rest")]
 #[path = "../node/support/registry.rs"]
 mod registry;
 mod resume;

@@ -1,5 +1,6 @@
 //! Debian's docker-registry, filled by skopeo.
 
+use crate::registry::HTTP;
 use crate::support::{TestStore, run};
 use podstead::telemetry::events::EventType;
 use podstead::{
@@ -10,14 +11,11 @@ use podstead::{
 };
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-
-/// bcrypt of `open sesame`.
-const HTPASSWD: &str = "me:$2y$05$uq2PYQKkcY9IDGP4vMobYeuxhj7Zue3O9y8scQLuPHtPf8r4VC7Qu\n";
+use std::process::Command;
 
 /// A registry on a port that the kernel chose; gone with its last test.
 pub(crate) struct Registry {
-    process: Child,
+    server: crate::registry::Registry,
     pub(crate) host: String,
     secure: bool,
     directory: tempfile::TempDir,
@@ -97,31 +95,21 @@ impl Registry {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         let shown = |name: &str| at(name).display().to_string();
-        let mut config = format!(
-            "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\n",
-            shown("data")
-        );
         let (is_password, secure) = (matches!(door, Door::Password(_)), !matches!(door, Door::Everybody));
-        match door {
-            Door::Everybody => config += "http: {addr: '127.0.0.1:0'}\n",
+        let http = match door {
+            Door::Everybody => HTTP.to_owned(),
             Door::Password(authority) | Door::Certificate(authority) => {
                 std::fs::write(at("cert.pem"), &authority.certificate).unwrap();
                 std::fs::write(at("key.pem"), &authority.key).unwrap();
-                std::fs::write(at("htpasswd"), HTPASSWD).unwrap();
                 std::fs::write(at("ca.pem"), &authority.ca).unwrap();
-                config += &format!(
-                    "http: {{addr: '127.0.0.1:0', tls: {{certificate: {}, key: {}{}}}}}\n",
-                    shown("cert.pem"),
-                    shown("key.pem"),
-                    if is_password { String::new() } else { format!(", clientcas: [{}]", shown("ca.pem")) }
-                );
-                if is_password {
-                    config += &format!("auth: {{htpasswd: {{realm: test, path: {}}}}}\n", shown("htpasswd"));
-                }
+                let clients = if is_password { String::new() } else { format!(", clientcas: [{}]", shown("ca.pem")) };
+                let (certificate, key) = (shown("cert.pem"), shown("key.pem"));
+                format!("http: {{addr: '127.0.0.1:0', tls: {{certificate: {certificate}, key: {key}{clients}}}}}\n")
             }
-        }
-        let (process, port) = crate::registry::serve(directory.path(), &(config + more));
-        Self { process, host: format!("127.0.0.1:{port}"), secure, directory }
+        };
+        let serve = if is_password { crate::registry::Registry::serve_private } else { crate::registry::Registry::serve };
+        let server = serve(directory.path(), &(http + more));
+        Self { host: server.host.clone(), server, secure, directory }
     }
 
     /// `host/name`
@@ -130,12 +118,7 @@ impl Registry {
     }
 
     pub(crate) fn push(&self, archive: &Path, name: &str, options: &[&str]) {
-        let mut skopeo = Command::new("skopeo");
-        skopeo.args(["copy", "--quiet", "--insecure-policy", "--dest-tls-verify=false"]).args(options);
-        if self.secure {
-            skopeo.args(["--dest-creds", "me:open sesame"]);
-        }
-        run(skopeo.arg(format!("oci-archive:{}", archive.display())).arg(format!("docker://{}", self.image(name))));
+        self.server.push_from(&format!("oci-archive:{}", archive.display()), name, options);
     }
 
     /// Digest and size of the manifest behind a name.
@@ -160,15 +143,7 @@ impl Registry {
     }
 
     pub(crate) fn stop(mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
+        self.server.stop();
     }
 }
 

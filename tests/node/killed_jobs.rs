@@ -2,13 +2,13 @@
 
 use crate::git::Repository;
 use crate::sources::Server;
-use crate::support::{TestHost, eventually_within, make_image, process_exists, registry};
+use crate::support::registry::Registry;
+use crate::support::{TestHost, eventually_within, make_image, process_exists};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -20,46 +20,16 @@ const KILLS: usize = 3;
 /// Time for a change to arrive, with pauses after pulls that failed.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Debian's docker-registry, with images whose layer is as large as it is random.
-struct Registry {
-    process: Child,
-    place: String,
-    directory: tempfile::TempDir,
-}
-
-impl Registry {
-    fn start() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let config = format!(
-            "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\n\
-             http: {{addr: '127.0.0.1:0'}}\n",
-            directory.path().join("data").display()
-        );
-        let (process, port) = registry::serve(directory.path(), &config);
-        Self { process, place: format!("127.0.0.1:{port}"), directory }
-    }
-
-    /// Pushes an image that says its version.
-    fn push(&self, version: usize) {
-        let made = tempfile::tempdir_in(self.directory.path()).unwrap();
-        let layer = made.path().join("layer");
-        fs::create_dir(&layer).unwrap();
-        fs::write(layer.join("version"), format!("image {version}\n")).unwrap();
-        copy("/dev/urandom", &layer.join("noise"), 4 << 20);
-        let archive = made.path().join("image.tar");
-        make_image(&["--layer".as_ref(), layer.as_os_str()], &archive, "localhost/app:1");
-        let mut skopeo = Command::new("skopeo");
-        skopeo.args(["copy", "--quiet", "--dest-tls-verify=false", "--insecure-policy"]);
-        skopeo.arg(format!("oci-archive:{}", archive.display())).arg(format!("docker://{}/app:{version}", self.place));
-        assert!(skopeo.status().unwrap().success());
-    }
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
+/// Pushes an image that says its version. Its layer is as large as it is random.
+fn push(registry: &Registry, version: usize) {
+    let made = tempfile::tempdir().unwrap();
+    let layer = made.path().join("layer");
+    fs::create_dir(&layer).unwrap();
+    fs::write(layer.join("version"), format!("image {version}\n")).unwrap();
+    copy("/dev/urandom", &layer.join("noise"), 4 << 20);
+    let archive = made.path().join("image.tar");
+    make_image(&["--layer".as_ref(), layer.as_os_str()], &archive, "localhost/app:1");
+    registry.push(&archive, &format!("app:{version}"));
 }
 
 fn copy(from: &str, to: &Path, length: u64) {
@@ -112,8 +82,8 @@ fn polls_pulls_and_starts_go_on_while_jobs_are_killed() {
     // `make kills` sets it to 200.
     let wanted = std::env::var("PODSTEAD_KILLS").map_or(2 * KILLS, |text| text.parse::<usize>().unwrap());
     let (registry, repository, server) = (Registry::start(), Repository::new(), Server::start());
-    registry.push(0);
-    let app = |version: usize| format!("{}/app:{version}", registry.place);
+    push(&registry, 0);
+    let app = |version: usize| registry.image(&format!("app:{version}"));
     let commit = |round: usize| drop(repository.commit("web.yaml", &pod("web", &app(round), &format!("git {round}"))));
     let serve = |round: usize| server.serve(Some(pod("till", "localhost/busybox:1", &format!("http {round}"))));
     commit(0);
@@ -123,7 +93,7 @@ fn polls_pulls_and_starts_go_on_while_jobs_are_killed() {
          registries:\n  - host: {}\n    http: true\n",
         repository.path().display(),
         server.url(),
-        registry.place
+        registry.host
     ));
     host.write_manifest("beside.yaml", &pod("beside", "localhost/busybox:1", "here"));
     let beside = host.wait_running("beside");
@@ -132,7 +102,7 @@ fn polls_pulls_and_starts_go_on_while_jobs_are_killed() {
     while TASKS.iter().any(|task| killed.get(task).is_none_or(|count| *count < wanted)) {
         round += 1;
         assert!(round <= 20 + wanted, "too few jobs were there to be killed: {killed:?}");
-        registry.push(round);
+        push(&registry, round);
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             let killer = scope.spawn(|| kill_jobs(host.daemon_pid(), round, &is_over));

@@ -1,67 +1,34 @@
 //! An artifact in a registry is how people deploy, and what runs needs no registry.
 
 use crate::git::pod;
-use crate::support::{TestHost, eventually, registry};
+use crate::support::registry::Registry;
+use crate::support::{TestHost, eventually};
 use podstead::container::digest::Digest;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 
-/// Debian's docker-registry on a port that the kernel chose; gone with its test.
-struct Registry {
-    process: Child,
-    host: String,
-    directory: tempfile::TempDir,
-}
-
-impl Registry {
-    fn start() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let config = format!(
-            "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\n\
-             http: {{addr: '127.0.0.1:0'}}\n",
-            directory.path().join("data").display()
-        );
-        let (process, port) = registry::serve(directory.path(), &config);
-        Self { process, host: format!("127.0.0.1:{port}"), directory }
-    }
-
-    /// Pushes what `flux push artifact` would make of a directory with one file; returns the digest.
-    fn push(&self, tag: &str, name: &str, content: &str) -> String {
-        let tree = tempfile::tempdir_in(self.directory.path()).unwrap();
-        let path = tree.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, content).unwrap();
-        let layout = tempfile::tempdir_in(self.directory.path()).unwrap();
-        let archive = layout.path().join("layer");
-        run(Command::new("tar").arg("-C").arg(tree.path()).arg("-czf").arg(&archive).arg("."));
-        let layer = blob(layout.path(), "application/vnd.cncf.flux.content.v1.tar+gzip", &std::fs::read(&archive).unwrap());
-        let manifest = json!({
-            "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-            "config": blob(layout.path(), "application/vnd.cncf.flux.config.v1+json", b"{}"), "layers": [layer],
-            "annotations": {"org.opencontainers.image.revision": "main@sha1:0a1b2c"},
-        });
-        let entry = blob(layout.path(), "application/vnd.oci.image.manifest.v1+json", manifest.to_string().as_bytes());
-        let digest = entry["digest"].as_str().unwrap().to_owned();
-        std::fs::write(layout.path().join("index.json"), json!({"schemaVersion": 2, "manifests": [entry]}).to_string()).unwrap();
-        std::fs::write(layout.path().join("oci-layout"), json!({"imageLayoutVersion": "1.0.0"}).to_string()).unwrap();
-        let mut skopeo = Command::new("skopeo");
-        skopeo.args(["copy", "--quiet", "--insecure-policy", "--dest-tls-verify=false"]);
-        run(skopeo.arg(format!("oci:{}", layout.path().display())).arg(format!("docker://{}/fleet:{tag}", self.host)));
-        digest
-    }
-
-    fn stop(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
+/// Pushes what `flux push artifact` would make of a directory with one file; returns the digest.
+fn push(registry: &Registry, tag: &str, name: &str, content: &str) -> String {
+    let tree = tempfile::tempdir().unwrap();
+    let path = tree.path().join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+    let layout = tempfile::tempdir().unwrap();
+    let archive = layout.path().join("layer");
+    run(Command::new("tar").arg("-C").arg(tree.path()).arg("-czf").arg(&archive).arg("."));
+    let layer = blob(layout.path(), "application/vnd.cncf.flux.content.v1.tar+gzip", &std::fs::read(&archive).unwrap());
+    let manifest = json!({
+        "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": blob(layout.path(), "application/vnd.cncf.flux.config.v1+json", b"{}"), "layers": [layer],
+        "annotations": {"org.opencontainers.image.revision": "main@sha1:0a1b2c"},
+    });
+    let entry = blob(layout.path(), "application/vnd.oci.image.manifest.v1+json", manifest.to_string().as_bytes());
+    let digest = entry["digest"].as_str().unwrap().to_owned();
+    std::fs::write(layout.path().join("index.json"), json!({"schemaVersion": 2, "manifests": [entry]}).to_string()).unwrap();
+    std::fs::write(layout.path().join("oci-layout"), json!({"imageLayoutVersion": "1.0.0"}).to_string()).unwrap();
+    registry.push_from(&format!("oci:{}", layout.path().display()), &format!("fleet:{tag}"), &[]);
+    digest
 }
 
 /// Puts content into a layout.
@@ -81,7 +48,7 @@ fn run(command: &mut Command) {
 #[test]
 fn pushed_artifact_outlives_its_registry() {
     let mut registry = Registry::start();
-    registry.push("1.0.0", "hosts/shop/web.yaml", &pod("one"));
+    push(&registry, "1.0.0", "hosts/shop/web.yaml", &pod("one"));
     let mut host = TestHost::start_with(&format!(
         "  - name: fleet\n    oci: {{url: 'oci://{}/fleet', semver: '1', path: hosts/shop, intervalSeconds: 1}}\n\
          registries:\n  - host: {}\n    http: true\n",
@@ -90,7 +57,7 @@ fn pushed_artifact_outlives_its_registry() {
     let first = host.wait_running("web");
     host.wait_log("web", "web", "one");
 
-    let digest = registry.push("1.1.0", "hosts/shop/web.yaml", &pod("two"));
+    let digest = push(&registry, "1.1.0", "hosts/shop/web.yaml", &pod("two"));
     host.wait_log("web", "web", "two");
     let second = host.wait_for_pod("web", "the changed container to run", |pod| {
         pod.runs("web") && pod.container_id("web") != first.container_id("web")

@@ -1,23 +1,16 @@
 //! The first start of a host whose clock is behind every certificate, as after power on without a battery: certificates that begin long after today are
 //! to this machine what those of today are in 1970.
 
-use crate::support::{TestHost, eventually, image_archive, registry};
+use crate::support::registry::Registry;
+use crate::support::{TestHost, eventually, image_archive};
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command};
 
-/// Debian's docker-registry over TLS; gone with its test.
+/// Debian's docker-registry over TLS.
 struct SecureRegistry {
-    process: Child,
     place: String,
     directory: tempfile::TempDir,
-}
-
-impl Drop for SecureRegistry {
-    fn drop(&mut self) {
-        self.process.kill().unwrap_or_default();
-        drop(self.process.wait());
-    }
+    _registry: Registry,
 }
 
 /// Writes an authority, and a certificate by it for 127.0.0.1 with its key. All begin in the year 4000.
@@ -41,23 +34,10 @@ impl SecureRegistry {
         let directory = tempfile::tempdir().unwrap();
         write_certificates(directory.path());
         let at = |name: &str| directory.path().join(name).display().to_string();
-        let config = format!(
-            "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\n\
-             http: {{addr: '127.0.0.1:0', tls: {{certificate: {}, key: {}}}}}\n",
-            at("data"),
-            at("cert.pem"),
-            at("key.pem")
-        );
-        let (process, port) = registry::serve(directory.path(), &config);
-        let registry = Self { process, place: format!("127.0.0.1:{port}"), directory };
-        let status = Command::new("skopeo")
-            .args(["copy", "--quiet", "--dest-tls-verify=false", "--insecure-policy"])
-            .arg(format!("oci-archive:{}", image_archive().display()))
-            .arg(format!("docker://{}/shop/till:1", registry.place))
-            .status()
-            .unwrap();
-        assert!(status.success());
-        registry
+        let http = format!("http: {{addr: '127.0.0.1:0', tls: {{certificate: {}, key: {}}}}}\n", at("cert.pem"), at("key.pem"));
+        let registry = Registry::serve(directory.path(), &http);
+        registry.push(image_archive(), "shop/till:1");
+        Self { place: registry.host.clone(), directory, _registry: registry }
     }
 }
 

@@ -1,18 +1,14 @@
 //! Images of a private registry: pulled with the Secrets that a pod names, and not given to pods without them.
 
-use crate::support::{PodView, TestHost, eventually, image_archive, registry};
+use crate::support::registry::{HTTP, PASSWORD, Registry};
+use crate::support::{PodView, TestHost, eventually, image_archive};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::path::Path;
-use std::process::{Child, Command};
 
-const PASSWORD: &str = "open sesame";
-/// bcrypt of it.
-const HASH: &str = "$2y$05$uq2PYQKkcY9IDGP4vMobYeuxhj7Zue3O9y8scQLuPHtPf8r4VC7Qu";
-
-/// Debian's docker-registry on a port that the kernel chose; it wants a user and a password. Gone with its test.
+/// Debian's docker-registry, which wants a user and a password.
 struct PrivateRegistry {
-    process: Child,
+    registry: Registry,
     place: String,
     _directory: tempfile::TempDir,
 }
@@ -20,40 +16,17 @@ struct PrivateRegistry {
 impl PrivateRegistry {
     fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let at = |name: &str| directory.path().join(name).display().to_string();
-        std::fs::write(at("htpasswd"), format!("me:{HASH}\nyou:{HASH}\n")).unwrap();
-        let config = format!(
-            "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\n\
-             http: {{addr: '127.0.0.1:0'}}\nauth: {{htpasswd: {{realm: private, path: {}}}}}\n",
-            at("data"),
-            at("htpasswd")
-        );
-        let (process, port) = registry::serve(directory.path(), &config);
-        Self { process, place: format!("127.0.0.1:{port}"), _directory: directory }
+        let registry = Registry::serve_private(directory.path(), HTTP);
+        Self { place: registry.host.clone(), registry, _directory: directory }
     }
 
     fn push(&self, name: &str) {
-        let status = Command::new("skopeo")
-            .args(["copy", "--quiet", "--dest-tls-verify=false", "--insecure-policy", "--dest-creds", &format!("me:{PASSWORD}")])
-            .arg(format!("oci-archive:{}", image_archive().display()))
-            .arg(format!("docker://{}/{name}", self.place))
-            .status()
-            .unwrap();
-        assert!(status.success());
+        self.registry.push(image_archive(), name);
     }
 
     /// A host that reaches it, and has no credentials of its own.
     fn host(&self) -> TestHost {
         TestHost::start_with(&format!("registries:\n  - host: {}\n    http: true\n", self.place))
-    }
-
-    /// Nobody listens any more.
-    fn end(&self) {
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.process.id() as i32), nix::sys::signal::Signal::SIGKILL).unwrap();
-        eventually("the registry to be gone", || match std::net::TcpStream::connect(&self.place) {
-            Ok(_) => Err("it answers".to_owned()),
-            Err(_) => Ok(()),
-        });
     }
 
     fn auth(user: &str, password: &str) -> String {
@@ -78,13 +51,6 @@ impl PrivateRegistry {
             secrets.join(", "),
             self.place
         )
-    }
-}
-
-impl Drop for PrivateRegistry {
-    fn drop(&mut self) {
-        self.process.kill().unwrap_or_default();
-        drop(self.process.wait());
     }
 }
 
@@ -131,7 +97,7 @@ fn registries_count_without_a_restart() {
 /// shows: spec.imagePullSecrets
 #[test]
 fn private_image_needs_the_right_secret() {
-    let registry = PrivateRegistry::start();
+    let mut registry = PrivateRegistry::start();
     registry.push("shop/till:1");
     let mut host = registry.host();
     host.write_manifest("wrong.yaml", &registry.secret("wrong", "me", "guess"));
@@ -163,7 +129,7 @@ fn private_image_needs_the_right_secret() {
     host.wait_running("other");
 
     // Nobody can be asked any more: those who had it have it, also after a restart of the daemon.
-    registry.end();
+    registry.registry.stop();
     host.kill_daemon();
     host.start_daemon();
     host.write_manifest("late.yaml", &registry.pod("late", "Always", &["you"]));

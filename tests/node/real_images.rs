@@ -1,10 +1,9 @@
 //! Images that nobody made for the test: nginx from Debian's archive, and a real registry.
 
-use crate::support::{DebianImage, TestHost, eventually, image_archive, registry};
+use crate::support::registry::Registry;
+use crate::support::{DebianImage, TestHost, eventually, image_archive};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command};
 use std::time::Duration;
 
 /// A port on loopback that nobody uses at this moment.
@@ -77,47 +76,11 @@ spec:
     assert!(log.contains("signal 3 (SIGQUIT) received"), "the image's STOPSIGNAL asks it to stop: {log}");
 }
 
-/// Debian's docker-registry on loopback, with data of its own.
-struct Registry {
-    process: Child,
-    port: u16,
-    _directory: tempfile::TempDir,
-}
-
-impl Registry {
-    fn start() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let config = format!(
-            "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: '127.0.0.1:0'}}\n",
-            directory.path().join("data").display()
-        );
-        let (process, port) = registry::serve(directory.path(), &config);
-        Self { process, port, _directory: directory }
-    }
-
-    fn push(&self, archive: &Path, name: &str) {
-        let status = Command::new("skopeo")
-            .args(["copy", "--quiet", "--dest-tls-verify=false", "--insecure-policy"])
-            .arg(format!("oci-archive:{}", archive.display()))
-            .arg(format!("docker://127.0.0.1:{}/{name}", self.port))
-            .status()
-            .unwrap();
-        assert!(status.success());
-    }
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        self.process.kill().unwrap_or_default();
-        drop(self.process.wait());
-    }
-}
-
 #[test]
 fn pulled_image_runs_without_its_registry() {
     let registry = Registry::start();
     registry.push(image_archive(), "shop/till:1");
-    let place = format!("127.0.0.1:{}", registry.port);
+    let place = registry.host.clone();
     let host = TestHost::start_with(&format!("registries:\n  - host: {place}\n    http: true\n"));
     let manifest = |name: &str| {
         format!(
@@ -150,7 +113,7 @@ const NOBODY: &str =
 fn refused_image_waits_for_another_policy() {
     let registry = Registry::start();
     registry.push(image_archive(), "shop/till:1");
-    let place = format!("127.0.0.1:{}", registry.port);
+    let place = registry.host.clone();
     let mut host = TestHost::prepare(&format!("registries:\n  - host: {place}\n    http: true\n"));
     let (config, key) = (host.path("config.yaml"), host.path("release.pub"));
     std::fs::write(&key, NOBODY).unwrap();

@@ -1,6 +1,7 @@
 //! Earlier revisions on a real host: back, held through a crash, and on; and a daemon killed while it goes back.
 
-use crate::support::{TestHost, eventually, make_image, registry};
+use crate::support::registry::Registry;
+use crate::support::{TestHost, eventually, make_image};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -147,23 +148,15 @@ fn number_of(host: &TestHost, version: &str) -> u64 {
 /// F35.
 #[test]
 fn rollback_needs_no_registry() {
-    let directory = tempfile::tempdir().unwrap();
-    let data = directory.path().join("data");
-    let config = format!(
-        "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\n\
-         http: {{addr: '127.0.0.1:0'}}\n",
-        data.display()
-    );
-    let (mut process, port) = registry::serve(directory.path(), &config);
-    let image = |version: &str| format!("127.0.0.1:{port}/app:{version}");
+    let (directory, mut registry) = (tempfile::tempdir().unwrap(), Registry::start());
+    let image = |version: &str| format!("app:{version}");
     for version in ["one", "two"] {
         let archive = directory.path().join(format!("{version}.tar"));
         make_image(&["--env".as_ref(), format!("V={version}").as_ref()], &archive, "app:1");
-        let mut skopeo = Command::new("skopeo");
-        skopeo.args(["copy", "--quiet", "--insecure-policy", "--dest-tls-verify=false"]);
-        skopeo.arg(format!("oci-archive:{}", archive.display())).arg(format!("docker://{}", image(version)));
-        assert!(skopeo.status().unwrap().success());
+        registry.push(&archive, &image(version));
     }
+    let place = registry.host.clone();
+    let image = |version: &str| format!("{place}/{}", image(version));
     let pod = |version: &str| {
         format!(
             "apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n  - name: main\n    \
@@ -171,14 +164,13 @@ fn rollback_needs_no_registry() {
             image(version)
         )
     };
-    let mut host = TestHost::prepare(&format!("registries:\n  - host: 127.0.0.1:{port}\n    http: true\n"));
+    let mut host = TestHost::prepare(&format!("registries:\n  - host: {place}\n    http: true\n"));
     host.write_manifest("web.yaml", &pod("one"));
     host.start_daemon();
     wait_version(&host, "one");
     host.write_manifest("web.yaml", &pod("two"));
     wait_version(&host, "two");
-    process.kill().unwrap();
-    process.wait().unwrap();
+    registry.stop();
     let kept = eventually("the image of the earlier revision to be needed", || {
         let kept = host.cli_ok(&["image", "prune", "--all", "--dry-run"]);
         if kept.contains("of its history") { Ok(kept) } else { Err(kept) }

@@ -1,6 +1,7 @@
 //! The images that are pulled, made of files of this machine, and the registry that has them.
 
-use crate::support::{make_image, registry};
+use crate::support::make_image;
+pub(super) use crate::support::registry::Registry;
 use serde_json::Value;
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsString;
@@ -8,7 +9,7 @@ use std::fs;
 use std::hash::{Hash as _, Hasher as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 
 /// Unpacked bytes of the large layer; a third of them when compressed.
 const LARGE: u64 = 820 << 20;
@@ -18,69 +19,45 @@ const LAYERS: usize = 40;
 /// Files that are more than this part of a layer are left out.
 const PART: u64 = 8;
 
-/// Debian's docker-registry on a port that the kernel chose.
-pub(super) struct Registry {
-    process: Child,
-    pub(super) host: String,
-    _directory: tempfile::TempDir,
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        drop(self.process.kill());
-        drop(self.process.wait());
-    }
-}
-
-impl Registry {
-    pub(super) fn start() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let config = format!(
-            "version: 0.1\nlog: {{level: info, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\n\
-             http: {{addr: '127.0.0.1:0'}}\n",
-            directory.path().join("data").display()
-        );
-        let (process, port) = registry::serve(directory.path(), &config);
-        Self { process, host: format!("127.0.0.1:{port}"), _directory: directory }
-    }
-
+/// Images of a registry.
+pub(super) trait Images {
     /// The image with one layer.
-    pub(super) fn large(&self) -> String {
-        self.push("large", || vec![LARGE])
-    }
-
+    fn large(&self) -> String;
     /// The image with many layers.
-    pub(super) fn small(&self) -> String {
-        self.push("small", || vec![SMALL; LAYERS])
-    }
-
-    /// Makes an archive with layers of such sizes, if an earlier run has not, and pushes it.
-    fn push(&self, name: &str, layers: impl FnOnce() -> Vec<u64>) -> String {
-        let archive = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}.tar"));
-        if !archive.try_exists().unwrap() {
-            make(&archive, name, &layers());
-        }
-        let image = format!("{}/{name}:1", self.host);
-        let mut skopeo = Command::new("skopeo");
-        skopeo.args(["copy", "--quiet", "--insecure-policy", "--dest-tls-verify=false"]);
-        skopeo.arg(format!("oci-archive:{}", archive.display())).arg(format!("docker://{image}"));
-        assert!(skopeo.status().unwrap().success());
-        image
-    }
-
+    fn small(&self) -> String;
     /// Digests and sizes of the layers.
-    pub(super) fn layers(&self, image: &str) -> Vec<(String, u64)> {
+    fn layers(&self, image: &str) -> Vec<(String, u64)>;
+    /// Compressed bytes of all layers.
+    fn size(&self, image: &str) -> u64 {
+        self.layers(image).iter().map(|(_, size)| size).sum()
+    }
+}
+
+impl Images for Registry {
+    fn large(&self) -> String {
+        push(self, "large", || vec![LARGE])
+    }
+
+    fn small(&self) -> String {
+        push(self, "small", || vec![SMALL; LAYERS])
+    }
+
+    fn layers(&self, image: &str) -> Vec<(String, u64)> {
         let mut skopeo = Command::new("skopeo");
         let raw = skopeo.args(["inspect", "--raw", "--tls-verify=false"]).arg(format!("docker://{image}")).output().unwrap();
         let manifest: Value = serde_json::from_slice(&raw.stdout).unwrap();
         let layer = |layer: &Value| (layer["digest"].as_str().unwrap().to_owned(), layer["size"].as_u64().unwrap());
         manifest["layers"].as_array().unwrap().iter().map(layer).collect()
     }
+}
 
-    /// Compressed bytes of all layers.
-    pub(super) fn size(&self, image: &str) -> u64 {
-        self.layers(image).iter().map(|(_, size)| size).sum()
+/// Makes an archive with layers of such sizes, if an earlier run has not, and pushes it.
+fn push(registry: &Registry, name: &str, layers: impl FnOnce() -> Vec<u64>) -> String {
+    let archive = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}.tar"));
+    if !archive.try_exists().unwrap() {
+        make(&archive, name, &layers());
     }
+    registry.push(&archive, &format!("{name}:1"))
 }
 
 fn make(archive: &Path, name: &str, sizes: &[u64]) {

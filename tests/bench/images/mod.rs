@@ -11,7 +11,7 @@ use crate::latency::{manifest, wait_for_file};
 use crate::memory::grow;
 use crate::steps::Steps;
 use crate::support::{TestHost, eventually};
-use content::Registry;
+use content::{Images as _, Registry};
 use meter::{Cost, Costs, Meter, Peak};
 use pullers::Puller;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Other programs that pull images, as Debian packages them.
 
-use super::content::Registry;
+use super::content::{Images as _, Registry};
 use super::meter::{Cost, Meter};
 use crate::support::eventually;
 use std::path::Path;

@@ -208,7 +208,7 @@ async fn password_of_a_real_registry_stays_there() {
             false => forward.forward(&asked.method, &asked.target, asked.authorization.as_deref()),
         });
     let store = Store::new(vec![secure(registry.host()).login()]);
-    upstream.push(store.path());
+    upstream.push();
     let image = store.pull(&registry).await.unwrap();
     assert!(image.layers[0].join("bin/busybox").is_file());
     assert!(registry.authorizations().contains(&basic()), "docker-registry wants it");

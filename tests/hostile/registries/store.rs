@@ -29,7 +29,7 @@ impl EventRecorder for Ignored {
 
 /// A store below a directory of its own.
 pub(super) struct Store {
-    directory: tempfile::TempDir,
+    _directory: tempfile::TempDir,
     pub(super) images: Arc<ImageStore>,
 }
 
@@ -48,11 +48,7 @@ impl Store {
         let jobs = JobSettings { program: crate::support::binary("podstead"), ..config.jobs };
         let config = ImageStoreConfig { registries, jobs, ..config };
         let images = ImageStore::open(&at("images"), config, Arc::new(Ignored)).unwrap();
-        Self { directory, images }
-    }
-
-    pub(super) fn path(&self) -> &std::path::Path {
-        self.directory.path()
+        Self { _directory: directory, images }
     }
 
     /// Begins to pull the image of a server.

@@ -6,6 +6,7 @@ mod follow;
 mod hostile;
 mod jobs;
 mod registry;
+#[expect(dead_code, reason = "the tests of hosts use the rest")]
 #[path = "../../node/support/registry.rs"]
 mod registry_server;
 mod signed;
