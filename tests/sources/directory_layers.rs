@@ -83,7 +83,7 @@ async fn files_beside_a_kustomization_are_followed() {
     source.content(&[]).await;
     put(&root.path().join(overlay), "o");
     let beside = |artifact: &podstead::artifact::Artifact| {
-        let text = |content: &podstead::artifact::FileContent| String::from_utf8(content.clone().unwrap().to_vec()).unwrap();
+        let text = |content: &podstead::artifact::FileContent| String::from_utf8(content.as_ref().unwrap().read()).unwrap();
         artifact.beside.iter().map(|(name, content)| format!("{name}={}", text(content))).collect::<Vec<_>>()
     };
     let first = source.artifact().await;
