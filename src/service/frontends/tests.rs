@@ -189,9 +189,9 @@ fn too_many_endpoints_are_reported() {
         let [high, low] = number.to_be_bytes();
         wanted.insert(SocketAddr::new(IpAddr::from([10, 201, high, low]), 80));
     }
-    let arranged = arrange(&[], wanted.clone());
+    let arranged: Endpoints = arrange(&Endpoints::default(), wanted.clone()).into_iter().collect();
     assert_eq!(arranged.len(), MOST_ENDPOINTS);
-    assert_eq!(arrange(&arranged, wanted), arranged, "those that are there stay");
+    assert_eq!(arrange(&arranged, wanted).into_iter().collect::<Endpoints>(), arranged, "those that are there stay");
 }
 
 /// S28.
