@@ -134,7 +134,7 @@ mod tests {
         let metadata = json!({"name": "p", "namespace": "default", "labels": {"app": app}});
         let pod = serde_json::from_value(json!({"metadata": metadata})).unwrap();
         let name = PodFullName { namespace: "default".to_owned(), name: "p".to_owned() };
-        pods.learn(&PodUid::from("u"), name, policed(&pod), way, || policies(names)).map(|notice| notice.message)
+        pods.learn(&PodUid::new("u"), name, policed(&pod), way, || policies(names)).map(|notice| notice.message)
     }
 
     fn look(pods: &mut OpenPods, names: &[&str]) -> Vec<String> {
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(look(&mut pods, &["b", "a"]), ["NetworkPolicy a, b"]);
         assert_eq!(look(&mut pods, &[]), [""; 0]);
         assert_eq!(look(&mut pods, &["a"]), ["NetworkPolicy a"], "it came again");
-        pods.forget(&PodUid::from("u"));
+        pods.forget(&PodUid::new("u"));
         assert!(pods.is_empty() && look(&mut pods, &["c"]).is_empty());
     }
 
