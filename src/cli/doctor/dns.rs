@@ -286,7 +286,8 @@ mod tests {
         let named = |registries: &[RegistryConfig]| -> Vec<(String, bool)> {
             wanted(&pods, &[], registries).into_iter().map(|(name, wanted)| (name, wanted.is_missed)).collect()
         };
-        let expected = |names: &[(&str, bool)]| -> Vec<_> { names.iter().map(|(name, missed)| ((*name).to_owned(), *missed)).collect() };
+        let expected =
+            |names: &[(&str, bool)]| -> Vec<_> { names.iter().map(|(name, missed)| ((*name).to_owned(), *missed)).collect() };
         assert_eq!(named(&[]), expected(&[("registry-1.docker.io", true), ("registry.lan", false)]));
         // A registry that only its mirrors are asked for need not resolve.
         let mirrors = |upstream: bool| -> Vec<RegistryConfig> {
@@ -294,7 +295,10 @@ mod tests {
             serde_json::from_value(json!([{"host": "docker.io", "mirrors": mirrors, "upstream": upstream}])).unwrap()
         };
         assert_eq!(named(&mirrors(false)), expected(&[("mirror.lan", true), ("registry.lan", false)]));
-        assert_eq!(named(&mirrors(true)), expected(&[("mirror.lan", true), ("registry-1.docker.io", true), ("registry.lan", false)]));
+        assert_eq!(
+            named(&mirrors(true)),
+            expected(&[("mirror.lan", true), ("registry-1.docker.io", true), ("registry.lan", false)])
+        );
         assert_eq!(host_of_url("https://me@git.example.org:8443/fleet.git").map(without_port), Some("git.example.org"));
         assert_eq!(host_of_url("https://[fd00::1]:8443/fleet.git").map(without_port), Some("fd00::1"));
         assert_eq!(host_of_url("/etc/podstead/manifests"), None);

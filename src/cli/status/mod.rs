@@ -99,12 +99,7 @@ fn write(is_watched: bool, text: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
-async fn ask(
-    args: &StatusArgs,
-    client: &Client,
-    registries: &[RegistryConfig],
-    host: &mut HostLook,
-) -> anyhow::Result<Report> {
+async fn ask(args: &StatusArgs, client: &Client, registries: &[RegistryConfig], host: &mut HostLook) -> anyhow::Result<Report> {
     let daemon: DaemonObject = client.get(Target::new(OWN, &["daemon"])).await?;
     let sources: ServedList = client.get(Target::new(OWN, &["sources"])).await?;
     let mut sources: Vec<SourceObject> = sources.items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;

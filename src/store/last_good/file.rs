@@ -29,7 +29,7 @@ pub(super) struct Head {
 #[derive(Debug)]
 pub(super) enum Body {
     /// A whole set, with the hash of the file.
-    Whole(State, String),
+    Whole(Box<State>, String),
     /// Changes to another file.
     Changes(Box<Changes>),
 }
@@ -83,7 +83,7 @@ pub(super) fn decode(bytes: &[u8], path: &Path, source: &SourceId) -> Result<Bod
     }
     match head.version {
         CHANGES => serde_json::from_slice(body).map(Body::Changes).map_err(parse),
-        _ => serde_json::from_slice(body).map(|state| Body::Whole(state, head.sha256)).map_err(parse),
+        _ => serde_json::from_slice(body).map(|state| Body::Whole(Box::new(state), head.sha256)).map_err(parse),
     }
 }
 

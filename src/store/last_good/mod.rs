@@ -219,7 +219,7 @@ impl LastGood {
         match self.body(path)? {
             None => Ok(None),
             Some((Body::Whole(state, sha256), bytes)) => {
-                let state = self.opened(state);
+                let state = self.opened(*state);
                 let base = state.in_force.as_ref().and_then(|record| {
                     let name = BaseName { number: record.stamp.number, sha256 };
                     Base::new(name, bytes, record.files.clone(), 0)
@@ -236,7 +236,7 @@ impl LastGood {
             Some((Body::Whole(state, sha256), bytes)) if sha256 == changes.base.sha256 => (state, bytes),
             Some(_) | None => return Err(LastGoodError::NoBase { path: path.to_owned(), base: base_path }),
         };
-        let base_files = self.opened(base_state).in_force.map(|record| record.files).unwrap_or_default();
+        let base_files = self.opened(*base_state).in_force.map(|record| record.files).unwrap_or_default();
         let Changes { hold, stamp, base, written, files, removed } = changes;
         let opened = self.opened(State { hold, in_force: Some(Record { stamp: stamp.clone(), files }) });
         let files = opened.in_force.map(|record| record.files).unwrap_or_default();
