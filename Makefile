@@ -123,6 +123,7 @@ kills: setup-test ## kill the daemon 200 times during calls of CNI plugins and c
 	PODSTEAD_KILLS=200 cargo test --locked --test node kills::random_kills -- --nocapture --test-threads 1
 	PODSTEAD_KILLS=200 cargo test --locked --test node kubectl_rows::kills_leave -- --nocapture
 	PODSTEAD_KILLS=200 cargo test --locked --test node killed_jobs:: -- --nocapture
+	PODSTEAD_KILLS=200 cargo test --locked --test sources artifacts_are_whole -- --nocapture
 	PODSTEAD_KILLS=500 cargo test --locked --test images kills:: -- --nocapture
 	PODSTEAD_CUTS=50 cargo test --locked --test images cuts:: -- --nocapture
 	PODSTEAD_KILLS=500 cargo test --locked --test hostile layers::jobs::pulls_with_killed_jobs -- --nocapture

@@ -1,6 +1,7 @@
 //! Other programs.
 
 use crate::follower::DEADLINE;
+use podstead::container::cgroup::Cgroups;
 use podstead::fetch::Requester;
 use podstead::job::launch::{JobSettings, Launcher};
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
@@ -48,5 +49,42 @@ pub(crate) async fn eventually(what: &str, condition: impl Fn() -> bool) {
     while !condition() {
         assert!(std::time::Instant::now() < deadline, "waited in vain for {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A top cgroup of this test's own, which tells its jobs from those of other tests.
+#[derive(Debug)]
+pub(crate) struct Slice(String);
+
+impl Slice {
+    pub(crate) fn new(name: &str) -> Self {
+        Self(format!("podstead-{name}-{}.slice", std::process::id()))
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.0.clone()
+    }
+
+    /// The groups of its jobs.
+    pub(crate) fn groups(&self) -> Vec<PathBuf> {
+        let mounted = Path::new("/sys/fs/cgroup").read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let jobs = mounted.chain(["/sys/fs/cgroup".into()]).map(|root| root.join(&self.0).join("jobs"));
+        let entries = jobs.flat_map(|jobs| jobs.read_dir().into_iter().flatten().flatten());
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+    }
+
+    /// Kills all jobs that are at work.
+    pub(crate) fn kill(&self) -> usize {
+        let listed = self.groups().into_iter().filter_map(|group| std::fs::read_to_string(group.join("cgroup.procs")).ok());
+        let pids: Vec<i32> = listed.flat_map(|text| text.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
+        let kill = |pid: &&i32| nix::sys::signal::kill(nix::unistd::Pid::from_raw(**pid), nix::sys::signal::SIGKILL).is_ok();
+        pids.iter().filter(kill).count()
+    }
+}
+
+impl Drop for Slice {
+    fn drop(&mut self) {
+        let path = Path::new("/").join(&self.0);
+        Cgroups::detect(&self.0).and_then(|groups| groups.remove(&path, Duration::from_secs(10))).ok();
     }
 }

@@ -6,6 +6,10 @@ use podstead_pod::{PodFullName, PodUid};
 use podstead_policy::compile::{PolicedPod, Policies};
 use std::collections::BTreeMap;
 
+/// Reasons of events.
+const POLICY_IGNORED: &str = "NetworkPolicyIgnored";
+const POLICY_NOT_ENFORCED: &str = "NetworkPolicyNotEnforced";
+
 /// Reason why policies are not enforced for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
@@ -20,14 +24,14 @@ impl Way {
     pub(super) fn event(self, names: &str) -> (&'static str, String) {
         match self {
             Self::HostNetwork => (
-                "NetworkPolicyIgnored",
+                POLICY_IGNORED,
                 format!(
                     "NetworkPolicy {names} selects this pod, but is not enforced: the pod is on the host's network; remove hostNetwork, or \
                      use the host's firewall"
                 ),
             ),
             Self::Plugins => (
-                "NetworkPolicyNotEnforced",
+                POLICY_NOT_ENFORCED,
                 format!(
                     "NetworkPolicy {names} selects this pod, and podstead cannot enforce it for a pod that CNI plugins connect: \
                      set network.cni.enforcesPolicies if they do, or remove the policy"

@@ -6,8 +6,8 @@
 use super::repository::Repository;
 use super::servers::{Inetd, git_daemon};
 use super::{Nobody, jobs, options, shown, start};
+use crate::support::Slice;
 use podstead::artifact::SourceReport;
-use podstead::container::cgroup::Cgroups;
 use podstead::job::launch::{JobSettings, Launcher};
 use podstead::source::git::GitOptions;
 use podstead::source::git::job::ObjectJobs;
@@ -241,39 +241,12 @@ async fn copy_of_an_earlier_version_stays_in_use() {
     assert_eq!(fs::metadata(state.path().join("git")).unwrap().mode() & 0o777, 0o700, "nobody else can reach it");
 }
 
-/// A top cgroup of this test's own, which tells its jobs from those of other tests.
-struct Slice(String);
-
-impl Slice {
-    fn groups(&self) -> Vec<PathBuf> {
-        let mounted = Path::new("/sys/fs/cgroup").read_dir().unwrap().map(|entry| entry.unwrap().path());
-        let jobs = mounted.chain(["/sys/fs/cgroup".into()]).map(|root| root.join(&self.0).join("jobs"));
-        let entries = jobs.flat_map(|jobs| jobs.read_dir().into_iter().flatten().flatten());
-        entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
-    }
-
-    /// Kills all jobs that are at work.
-    fn kill(&self) -> usize {
-        let listed = self.groups().into_iter().filter_map(|group| fs::read_to_string(group.join("cgroup.procs")).ok());
-        let pids: Vec<i32> = listed.flat_map(|text| text.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
-        let kill = |pid: &&i32| nix::sys::signal::kill(nix::unistd::Pid::from_raw(**pid), nix::sys::signal::SIGKILL).is_ok();
-        pids.iter().filter(kill).count()
-    }
-}
-
-impl Drop for Slice {
-    fn drop(&mut self) {
-        let path = Path::new("/").join(&self.0);
-        Cgroups::detect(&self.0).and_then(|groups| groups.remove(&path, Duration::from_secs(10))).ok();
-    }
-}
-
 #[tokio::test]
 async fn commits_are_whole_or_not_there_while_jobs_are_killed() {
-    let slice = Arc::new(Slice(format!("podstead-objects-{}.slice", std::process::id())));
+    let slice = Arc::new(Slice::new("objects"));
     let repository = Repository::with(&[("web.yaml", "0")]);
     let (server, state) = (git_daemon(repository.root()), tempfile::tempdir().unwrap());
-    let jobs = jobs(JobSettings { slice: Some(slice.0.clone()), ..JobSettings::default() }, Arc::new(Nobody));
+    let jobs = jobs(JobSettings { slice: Some(slice.name()), ..JobSettings::default() }, Arc::new(Nobody));
     let mut source = start(GitOptions { jobs, ..options(&url(&server), state.path()) });
     source.artifact().await;
     let mut killed = 0;

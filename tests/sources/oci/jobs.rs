@@ -4,10 +4,14 @@
 
 use super::artifact::{flux, of};
 use super::hostile::Fake;
-use super::{Following, OciOptions, files, jobs, pairs, tag};
+use super::{Following, Nobody, OciOptions, files, jobs, pairs, tag};
+use crate::support::Slice;
+use podstead::artifact::SourceReport;
 use podstead::job::launch::JobSettings;
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use serde_json::json;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -122,4 +126,52 @@ async fn crash_is_told_and_the_next_artifact_is_read() {
     fake.serve("latest", &of(&[("web.yaml", "1")]));
     assert_eq!(files(&source.artifact().await), pairs(&[("web.yaml", "1")]));
     assert_eq!(*events.0.lock().unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn artifacts_are_whole_or_not_there_while_jobs_are_killed() {
+    // `make kills` sets it to 200.
+    let wanted = std::env::var("PODSTEAD_KILLS").map_or(10, |text| text.parse::<usize>().unwrap());
+    let (fake, slice) = (Fake::start(), Arc::new(Slice::new("artifact")));
+    let settings = JobSettings { slice: Some(slice.name()), ..JobSettings::default() };
+    let options = OciOptions { jobs: jobs(settings, Arc::new(Nobody)), ..fake.bench.options(&fake.url(), tag("latest")) };
+    let mut source = Following::start(options);
+    let (mut killed, mut round) = (0, 0);
+    while killed < wanted {
+        round += 1;
+        assert!(round <= 20 * wanted, "too few jobs were there to be killed: {killed}");
+        let done = Arc::new(AtomicBool::new(false));
+        let killer = std::thread::spawn({
+            let (slice, done) = (slice.clone(), done.clone());
+            move || {
+                let mut count = 0;
+                // Later and later, so that each step is met.
+                while !done.load(Ordering::Relaxed) && count < 2 {
+                    std::thread::park_timeout(Duration::from_millis(round as u64 % 7));
+                    count += slice.kill();
+                }
+                count
+            }
+        });
+        let text = round.to_string();
+        fake.serve("latest", &of(&[("web.yaml", &text), ("noise.yaml", &"# noise\n".repeat(100_000))]));
+        loop {
+            match source.next().await {
+                SourceReport::Artifact(artifact) => {
+                    // Half of it is never reported.
+                    let found = files(&artifact);
+                    assert_eq!((found.len(), found[0].1.len()), (2, 800_000), "round {round}");
+                    if found[1].1 == text {
+                        break;
+                    }
+                }
+                SourceReport::Failed(_) | SourceReport::Recovered => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        killed += killer.join().unwrap();
+    }
+    drop(source);
+    crate::support::eventually("the groups of all jobs to be gone", || slice.groups() == Vec::<PathBuf>::new()).await;
 }
