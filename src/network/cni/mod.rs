@@ -194,7 +194,12 @@ impl PodNetwork for CniNetwork {
             return Ok(base.clone());
         }
         let own_routes = if base.is_some() { self.base.own_routes() } else { Vec::new() };
-        self.shared.set_up(uid, pod, wishes, netns, base, own_routes).await
+        let status = self.shared.set_up(uid, pod, wishes, netns, base, own_routes).await?;
+        if has_first {
+            // A policy may have come meanwhile.
+            self.check_enforced(uid, pod)?;
+        }
+        Ok(status)
     }
 
     async fn settle(&self, uid: &PodUid) -> Result<(), NetworkError> {

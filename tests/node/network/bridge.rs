@@ -321,22 +321,20 @@ fn tells_not_enforced(site: &Site, pod: &str, policy: &str) {
 fn running_pod_on_a_bridge_goes_on_under_a_policy() {
     let site = start();
     site.host.write_manifest("one.yaml", &labelled("one", "closed").replace("ports: []", &format!("ports: [{PORT}]")));
-    let one = site.addresses("one");
+    site.addresses("one");
     site.web("two", "", "");
     let containers = ["one", "two"].map(|name| site.host.pod(name).unwrap().container_id("main"));
     site.outside.gets(&format!("http://{HOST_V4}:8080/"), "I am one");
     site.host.write_manifest("deny.yaml", &policy("deny", "podSelector: {matchLabels: {app: closed}}"));
     tells_not_enforced(&site, "one", "deny");
-    site.pod_gets("two", &format!("http://{}/", one[0]), "I am one");
-    site.pod_gets("two", &format!("http://[{}]/", one[1]), "I am one");
-    // What passes the host does meet the rules.
+    // What passes the host does meet the rules; what passes the bridge, only where the kernel has bridges ask for them (br_netfilter).
     site.is_dropped_outside(&format!("http://{HOST_V4}:8080/"));
     site.host.write_manifest("two.yaml", &labelled("two", "closed"));
     tells_not_enforced(&site, "two", "deny");
     assert_eq!(["one", "two"].map(|name| site.host.pod(name).unwrap().container_id("main")), containers);
 }
 
-/// Q31: packets between pods on a bridge do not meet the rules of policies.
+/// Q31: packets between pods on a bridge need not meet the rules of policies.
 #[test]
 fn selected_pod_on_a_bridge_waits() {
     let site = start();
