@@ -68,14 +68,14 @@ pub(crate) fn daemon_and_shims() {
         let daemon = pss_kib(host.daemon_pid());
         let shims = shims(&host);
         assert_eq!(shims.len(), count);
-        let all: u64 = shims.iter().map(|pid| pss_kib(*pid)).sum();
-        let each = all.checked_div(count as u64).unwrap_or(0);
+        let each = |shims: &[u32]| shims.iter().map(|pid| pss_kib(*pid)).sum::<u64>().checked_div(count as u64).unwrap_or(0);
+        let at_once = each(&shims);
         std::thread::sleep(REST);
-        let rested = pss_kib(host.daemon_pid());
+        let (rested, each) = (pss_kib(host.daemon_pid()), each(&shims));
         row(
             &format!("{count} pods: memory (PSS); time from one rename of a directory until all run"),
             &format!(
-                "daemon {daemon} KiB, after {} s {rested} KiB, + shims {all} KiB ({each} KiB each); {:.2} s",
+                "daemon {daemon} KiB, after {} s {rested} KiB; each shim {at_once} KiB, after that time {each} KiB; {:.2} s",
                 REST.as_secs(),
                 took.as_secs_f64()
             ),

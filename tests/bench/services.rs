@@ -5,6 +5,7 @@
 
 use super::network::{Netns, SET_UP, Shipped, Site, command_in};
 use crate::figures::{Series, row};
+use crate::memory::{REST, anonymous_kib};
 use crate::support::eventually_within;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
@@ -17,10 +18,13 @@ use std::time::{Duration, Instant};
 const SERVICES: usize = 1000;
 /// Endpoints of each, but for the one that answers.
 const ENDPOINTS: usize = 5;
-/// Number of measurements of each figure, alternating with what it is compared to.
-const ROUNDS: usize = 5;
-/// Duration of the flow of packets for one figure.
-const FLOW: Duration = Duration::from_secs(1);
+/// Pairs of measurements of each figure and of what it is compared to.
+const ROUNDS: usize = 15;
+/// Duration of the flow of packets for one of them.
+const FLOW: Duration = Duration::from_millis(250);
+/// Processors of senders and receivers, if there are two: the scheduler's choice would be most of the difference of two measurements.
+const SENDERS: usize = 0;
+const RECEIVERS: usize = 1;
 /// Changes of one endpoint.
 const CHANGES: usize = 20;
 /// For a thousand Services to be accepted, recorded and served.
@@ -54,6 +58,14 @@ pub(crate) fn within<T: Send>(netns: &Path, work: impl FnOnce() -> T + Send) -> 
     })
 }
 
+/// Keeps this thread on one processor.
+fn pin(processor: usize) {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(processor);
+    // A host with one processor has no choice.
+    rustix::thread::sched_setaffinity(None, &set).ok();
+}
+
 /// Receives datagrams, and accepts connections, in the background until it is dropped.
 struct Receiver {
     datagrams: Arc<AtomicU64>,
@@ -69,6 +81,7 @@ impl Receiver {
             udp.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
             let (count, over) = (Arc::clone(&datagrams), Arc::clone(&is_over));
             std::thread::spawn(move || {
+                pin(RECEIVERS);
                 let mut buffer = [0; 64];
                 while !over.load(Ordering::Relaxed) {
                     if udp.recv(&mut buffer).is_ok() {
@@ -77,6 +90,7 @@ impl Receiver {
                 }
             });
             std::thread::spawn(move || {
+                pin(RECEIVERS);
                 for stream in tcp.incoming() {
                     let Ok(mut stream) = stream else { return };
                     stream.write_all(b"x").ok();
@@ -88,17 +102,20 @@ impl Receiver {
 
     /// Datagrams a second that come here while one sender sends to this address as fast as it can.
     fn rate(&self, sender: &Path, to: SocketAddrV4) -> f64 {
-        let socket = within(sender, || UdpSocket::bind("0.0.0.0:0").unwrap());
-        socket.connect(to).unwrap();
-        let begin = Instant::now();
-        let before = self.datagrams.load(Ordering::Relaxed);
-        while begin.elapsed() < FLOW {
-            for _ in 0..100 {
-                // A full queue, or nobody who listens yet, is no failure: what arrives counts.
-                socket.send(&[0; 16]).ok();
+        within(sender, || {
+            pin(SENDERS);
+            let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+            socket.connect(to).unwrap();
+            let begin = Instant::now();
+            let before = self.datagrams.load(Ordering::Relaxed);
+            while begin.elapsed() < FLOW {
+                for _ in 0..100 {
+                    // A full queue, or nobody who listens yet, is no failure: what arrives counts.
+                    socket.send(&[0; 16]).ok();
+                }
             }
-        }
-        (self.datagrams.load(Ordering::Relaxed) - before) as f64 / begin.elapsed().as_secs_f64()
+            (self.datagrams.load(Ordering::Relaxed) - before) as f64 / begin.elapsed().as_secs_f64()
+        })
     }
 }
 
@@ -111,6 +128,7 @@ impl Drop for Receiver {
 /// Connections a second, one after the other, that an address answers.
 fn connections(sender: &Path, to: SocketAddrV4) -> f64 {
     within(sender, || {
+        pin(SENDERS);
         let begin = Instant::now();
         let mut count = 0_u32;
         while begin.elapsed() < FLOW {
@@ -194,14 +212,10 @@ pub(crate) fn write(podstead: &Shipped, is_there: bool) {
     });
 }
 
-/// Memory of the daemon that it alone has, in KiB.
+/// What belongs to no file in the daemon's memory, in KiB, after it has given back what its last work left.
 fn memory(podstead: &Shipped) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", podstead.0.daemon_pid())).unwrap();
-    let of = |name: &str| -> u64 {
-        let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();
-        line.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or_default()
-    };
-    of("Private_Dirty:") + of("Private_Clean:")
+    std::thread::sleep(REST);
+    anonymous_kib(podstead.0.daemon_pid())
 }
 
 /// The chains that kube-proxy's nftables mode makes: one for each Service, which chooses among one for each endpoint.
@@ -256,33 +270,44 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// Packets and connections a second.
+/// Packets or connections a second, in pairs.
 #[derive(Default)]
-struct Rates {
-    packets: Vec<f64>,
-    connections: Vec<f64>,
+struct Pairs {
+    own: Vec<f64>,
+    peer: Vec<f64>,
 }
 
-impl Rates {
-    fn measure(&mut self, receiver: &Receiver, sender: &Path, to: SocketAddrV4) {
-        self.packets.push(receiver.rate(sender, to));
-        self.connections.push(connections(sender, to));
+impl Pairs {
+    fn push(&mut self, is_own_first: bool, measure: impl Fn(bool) -> f64) {
+        let first = measure(is_own_first);
+        let second = measure(!is_own_first);
+        let (own, peer) = if is_own_first { (first, second) } else { (second, first) };
+        self.own.push(own);
+        self.peer.push(peer);
+    }
+
+    /// The median of the ratios of each pair.
+    fn ratio(&self) -> f64 {
+        median(&mut self.own.iter().zip(&self.peer).map(|(own, peer)| own / peer).collect::<Vec<f64>>())
+    }
+
+    fn print(&mut self, what: &str) -> f64 {
+        let ratio = self.ratio();
+        row(what, &format!("{:.0}", median(&mut self.own)), &format!("{:.0}", median(&mut self.peer)), &format!("{ratio:.3}"));
+        ratio
     }
 }
 
-/// One row for packets and one for connections.
-fn compare(what: &str, own: &mut Rates, peer: &mut Rates) {
-    for (unit, own, peer) in
-        [("packets", &mut own.packets, &mut peer.packets), ("connections", &mut own.connections, &mut peer.connections)]
-    {
-        let (own, peer) = (median(own), median(peer));
-        row(
-            &format!("{unit} a second through a Service; {what}"),
-            &format!("{own:.0}"),
-            &format!("{peer:.0}"),
-            &format!("{:.3}", own / peer),
-        );
+/// Measures through two addresses in turn, and prints one row for packets and one for connections. Returns their ratios.
+fn compare(what: &str, receiver: &Receiver, sender: &Path, own: SocketAddrV4, peer: SocketAddrV4) -> [f64; 2] {
+    let (mut packets, mut connected) = (Pairs::default(), Pairs::default());
+    let to = |is_own| if is_own { own } else { peer };
+    for round in 0..ROUNDS {
+        packets.push(round % 2 == 0, |is_own| receiver.rate(sender, to(is_own)));
+        connected.push(round % 2 == 0, |is_own| connections(sender, to(is_own)));
     }
+    [("packets", packets), ("connections", connected)]
+        .map(|(unit, mut pairs)| pairs.print(&format!("{unit} a second through a Service; {what}")))
 }
 
 /// Packets, changes, pods and memory.
@@ -309,26 +334,20 @@ pub(crate) fn of_pods() {
     });
     let direct = SocketAddrV4::new(pod.parse().unwrap(), DIRECT_PORT);
     let answering = SocketAddrV4::new(ANSWERING, PORT);
-    let (mut one, mut many, mut straight) = (Rates::default(), Rates::default(), Rates::default());
+    let one = compare("the only one, to none", &receiver, &sender, answering, direct);
     let empty = memory(&podstead);
-    let mut full = 0;
-    for _ in 0..ROUNDS {
-        straight.measure(&receiver, &sender, direct);
-        one.measure(&receiver, &sender, answering);
-        write(&podstead, true);
-        full = full.max(memory(&podstead));
-        many.measure(&receiver, &sender, answering);
-        write(&podstead, false);
+    write(&podstead, true);
+    let full = memory(&podstead);
+    let many = compare("one of 1,000, to none", &receiver, &sender, answering, direct);
+    for (unit, many, one) in [("packets", many[0], one[0]), ("connections", many[1], one[1])] {
+        row(&format!("{unit} a second: the second of these ratios, to the first"), "-", "-", &format!("{:.3}", many / one));
     }
-    compare("1,000 of them, to 1", &mut many, &mut one);
-    compare("1 of them, to none", &mut one, &mut straight);
     row(
         &format!("memory of {SERVICES} Services with {ENDPOINTS} endpoints each"),
         &format!("{} KiB", full.saturating_sub(empty)),
         "-",
         "-",
     );
-    write(&podstead, true);
     let mut pods = Series::default();
     for _ in 0..CHANGES {
         pods.push(podstead.one_more(SET_UP, || podstead.write(2, &[])));
@@ -341,14 +360,8 @@ pub(crate) fn of_pods() {
     for change in 1..=CHANGES {
         changes.push(podstead.one_more(SERVED, || podstead.0.write_manifest("s1.yaml", &service(1, change))));
     }
-    let mut kube = Rates::default();
-    let mut many = Rates::default();
     load(&site, &kube_proxy(SERVICES, &pod));
-    for _ in 0..ROUNDS {
-        many.measure(&receiver, &sender, answering);
-        kube.measure(&receiver, &sender, SocketAddrV4::new(PEER, PORT));
-    }
-    compare("rules of kube-proxy's nftables mode", &mut many, &mut kube);
+    compare("rules of kube-proxy's nftables mode", &receiver, &sender, answering, SocketAddrV4::new(PEER, PORT));
     let mut reloads = Series::default();
     for change in 0..CHANGES {
         let name = "s1-tcp";
@@ -364,11 +377,5 @@ pub(crate) fn of_pods() {
     row(&what, &changes.text(), &reloads.text(), &changes.ratio_to(&reloads));
     load(&site, "delete table ip kube-proxy\n");
     let _proxy = Proxy::start(&site.host, SocketAddr::new((*direct.ip()).into(), PROXIED_PORT));
-    let mut proxied = Rates::default();
-    let mut many = Rates::default();
-    for _ in 0..ROUNDS {
-        many.measure(&receiver, &sender, answering);
-        proxied.measure(&receiver, &sender, PROXY);
-    }
-    compare("a proxy in user space", &mut many, &mut proxied);
+    compare("a proxy in user space", &receiver, &sender, answering, PROXY);
 }
