@@ -22,7 +22,7 @@ pub struct ServiceNames {
     pub(super) addresses: Box<[IpAddr]>,
     /// The addresses are its own, and lead back to it.
     pub(super) owns_addresses: bool,
-    /// What it has beside them. There are many Services, and most have nothing.
+    /// Properties beside them. There are many Services, and most have none.
     more: Option<Box<MoreNames>>,
 }
 

@@ -117,7 +117,7 @@ struct Reader<'a> {
     seals: Seals<'a>,
     unopened: Unopened,
     patches: &'a PatchesByObject,
-    /// What was found, but for the objects.
+    /// Findings beside the objects.
     decoded: Decoded,
     /// Receiver of the objects.
     take: &'a mut dyn FnMut(DecodedObject),

@@ -212,7 +212,7 @@ pub(crate) fn write(podstead: &Shipped, is_there: bool) {
     });
 }
 
-/// What belongs to no file in the daemon's memory, in KiB, after it has given back what its last work left.
+/// Memory of the daemon that belongs to no file, in KiB, after it has given back what its last work left.
 fn memory(podstead: &Shipped) -> u64 {
     std::thread::sleep(REST);
     anonymous_kib(podstead.0.daemon_pid())

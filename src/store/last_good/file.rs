@@ -25,7 +25,7 @@ pub(super) struct Head {
     pub(super) base: Option<u64>,
 }
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Debug)]
 pub(super) enum Body {
     /// A whole set, with the hash of the file.
