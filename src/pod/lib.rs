@@ -69,3 +69,12 @@ pub use support::{field_note, is_safe_sysctl};
 
 /// The namespace of objects that are written without one, where nothing else is said.
 pub const DEFAULT_NAMESPACE: &str = "default";
+
+/// The newest release of Kubernetes whose rules are followed: its major and its minor number.
+pub const KUBERNETES_RELEASE: (u32, u32) = (1, 36);
+
+/// The version that clients are told, of the API and of the node alike, such as `v1.36.0+podstead.0.1.0`: the [release](KUBERNETES_RELEASE), and podstead's own.
+pub fn kubernetes_version() -> String {
+    let (major, minor) = KUBERNETES_RELEASE;
+    format!("v{major}.{minor}.0+podstead.{}", env!("CARGO_PKG_VERSION"))
+}

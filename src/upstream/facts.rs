@@ -83,7 +83,7 @@ fn identity() -> HostIdentity {
         "aarch64" => "arm64",
         other => other,
     };
-    let version = format!("v1.34.0+podstead.{}", env!("CARGO_PKG_VERSION"));
+    let version = podstead_pod::kubernetes_version();
     HostIdentity {
         machine_id: text("/etc/machine-id"),
         system_uuid: text("/sys/class/dmi/id/product_uuid"),

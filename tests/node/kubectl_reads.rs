@@ -2,6 +2,7 @@
 
 use crate::support::kubectl::{Kubectl, every_kubectl, text};
 use crate::support::{binary, eventually};
+use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -163,6 +164,9 @@ fn services_lead_to_their_pods() {
 #[test]
 fn usage_is_measured_and_files_are_copied() {
     let Some(kubectl) = running_web() else { return };
+    let version: Value = serde_json::from_str(&kubectl.run(&["get", "--raw", "/version"], "")).unwrap();
+    let of_node = kubectl.run(&["get", "node", "-o", "jsonpath={.items[*].status.nodeInfo.kubeletVersion}"], "");
+    assert_eq!(version["gitVersion"], of_node, "the node and the API are of one release");
     let (there, back) = (kubectl.host.path("there"), kubectl.host.path("back"));
     let content: Vec<u8> = (0..300_000_u32).map(|number| (number % 251) as u8).collect();
     fs::write(&there, &content).unwrap();
