@@ -1,5 +1,6 @@
 //! One layer from a transfer into staging: unpacked while it arrives if that is quick, or when its last byte is here.
 
+use super::background;
 use super::document::Descriptor;
 use super::layer::{Bounds, Expected, LayerError, StagedLayer, stage_layer};
 use super::limits::Budget;
@@ -181,7 +182,7 @@ impl Fetcher {
         let attempt = Arc::new(Budget::of_attempt(&wanted.bounds.image));
         let bounds = Bounds { image: Arc::clone(&attempt), ..wanted.bounds.clone() };
         let source = joined.follower(stop.clone());
-        let mut staging = tokio::task::spawn_blocking(move || stage_layer(source, directory, expected, &bounds));
+        let mut staging = background::run(move || stage_layer(source, directory, expected, &bounds));
         let staged = loop {
             tokio::select! {
                 staged = &mut staging => break staged,

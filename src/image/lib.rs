@@ -6,6 +6,7 @@
 mod access;
 pub mod answers;
 mod ask;
+mod background;
 mod check;
 mod collect;
 mod commit;

@@ -23,12 +23,37 @@ const CONTROLLERS: [&str; 4] = ["cpu", "freezer", "memory", "pids"];
 /// The share of the processors that all jobs have together: a third of that of a pod with a request of one processor, or of the shims. The nice value of a job
 /// counts only against processes of its own group. **Pure**.
 fn weight(version: CgroupVersion) -> Setting {
-    let (file, value) = match version {
-        CgroupVersion::V1 => ("cpu.shares", "341"),
-        CgroupVersion::V2 => ("cpu.weight", "33"),
-    };
+    share(version, "341", "33")
+}
+
+/// The least share, that of BestEffort pods: for kernels before 5.15, which know no idle groups. **Pure**.
+fn least_weight(version: CgroupVersion) -> Setting {
+    share(version, "2", "1")
+}
+
+fn share(version: CgroupVersion, shares: &str, weight: &str) -> Setting {
+    match version {
+        CgroupVersion::V1 => of_processors("cpu.shares", shares),
+        CgroupVersion::V2 => of_processors("cpu.weight", weight),
+    }
+}
+
+fn of_processors(file: &str, value: &str) -> Setting {
     Setting { controller: "cpu", file: file.to_owned(), value: value.to_owned(), resets: true, is_default: false }
 }
+
+/// Settings for jobs that run only where nobody else wants a processor, or as usual. An idle group has no share: a usual one gets it last. **Pure**.
+fn priority(version: CgroupVersion, idle: bool, kernel_knows_idle: bool) -> Vec<Setting> {
+    let usual = if idle { least_weight } else { weight };
+    match (kernel_knows_idle, idle) {
+        (true, true) => vec![of_processors(IDLE, "1")],
+        (true, false) => vec![of_processors(IDLE, "0"), usual(version)],
+        (false, _) => vec![usual(version)],
+    }
+}
+
+/// The file that makes a group idle: whoever wants a processor that it runs on gets it at once.
+const IDLE: &str = "cpu.idle";
 
 impl Cgroups {
     /// The parent of all groups of jobs.
@@ -60,8 +85,19 @@ impl Cgroups {
 
     /// Sets the share of all jobs. A host without this share lets them run as everything else.
     fn weigh_jobs(&self) {
-        if let Err(error) = self.apply(&self.jobs(), std::iter::once(weight(self.version()))) {
-            tracing::debug!(error = &error as &dyn std::error::Error, "jobs have as much of the processors as pods");
+        self.set_jobs_idle(false);
+    }
+
+    /// Lets all jobs run only where nobody else wants a processor, or as usual again. Some microseconds; nothing is done where no job was started yet.
+    pub fn set_jobs_idle(&self, idle: bool) {
+        let Some(root) = self.hierarchies.controller("cpu") else { return };
+        let group = below(root, &self.jobs());
+        if !group.is_dir() {
+            return;
+        }
+        let kernel_knows_idle = group.join(IDLE).is_file();
+        if let Err(error) = self.apply(&self.jobs(), priority(self.version(), idle, kernel_knows_idle).into_iter()) {
+            tracing::debug!(error = &error as &dyn std::error::Error, "the share that jobs have of the processors stays");
         }
     }
 
@@ -111,12 +147,25 @@ mod tests {
 
     #[test]
     fn jobs_have_a_third_of_the_usual_share() {
-        let written = |version| {
-            let Setting { controller, file, value, resets, .. } = weight(version);
+        assert_eq!(written(CgroupVersion::V1, false, true), ["cpu cpu.idle=0", "cpu cpu.shares=341"]);
+        assert_eq!(written(CgroupVersion::V2, false, false), ["cpu cpu.weight=33"]);
+    }
+
+    fn written(version: CgroupVersion, idle: bool, kernel_knows_idle: bool) -> Vec<String> {
+        let settings = priority(version, idle, kernel_knows_idle).into_iter();
+        let text = |Setting { controller, file, value, resets, .. }| {
             assert!(resets, "a host without the file starts jobs all the same");
             format!("{controller} {file}={value}")
         };
-        assert_eq!(written(CgroupVersion::V1), "cpu cpu.shares=341");
-        assert_eq!(written(CgroupVersion::V2), "cpu cpu.weight=33");
+        settings.map(text).collect()
+    }
+
+    #[test]
+    fn idle_jobs_have_no_share_or_the_least() {
+        for version in [CgroupVersion::V1, CgroupVersion::V2] {
+            assert_eq!(written(version, true, true), ["cpu cpu.idle=1"]);
+        }
+        assert_eq!(written(CgroupVersion::V1, true, false), ["cpu cpu.shares=2"]);
+        assert_eq!(written(CgroupVersion::V2, true, false), ["cpu cpu.weight=1"]);
     }
 }

@@ -14,6 +14,7 @@ mod empty_mounts;
 mod failure;
 mod id_ranges;
 mod inner;
+mod jobs_wait;
 mod launch;
 mod logs;
 mod loss;
@@ -34,6 +35,7 @@ use empty_mounts::EmptyMounts;
 use failure::{misunderstood, refused};
 pub use inner::ShimRuntimeOptions;
 use inner::{Inner, PROMPT, START, blocking, link_logs};
+use jobs_wait::JobsWait;
 use podstead_container::cgroup::Cgroups;
 use podstead_container::protocol::{Answer, LogLimits, Operation, Refusal};
 use podstead_container::{
@@ -66,6 +68,8 @@ impl ShimRuntime {
         let (events, receiver) = mpsc::unbounded_channel();
         let receiver = Mutex::new(Some(receiver));
         let (id_range, log_limits) = (options.id_range, Mutex::new(options.log_limits));
+        let of_jobs = cgroups.clone();
+        let jobs = JobsWait::new(move |idle| of_jobs.set_jobs_idle(idle));
         Ok(Self {
             inner: Arc::new(Inner {
                 options,
@@ -75,8 +79,8 @@ impl ShimRuntime {
                 pods: Mutex::default(),
                 id_ranges: id_ranges::IdRanges::new(id_range),
                 empty_mounts: EmptyMounts::default(),
-                sandbox_starts: Starts::new(cpus),
-                container_starts: Starts::new(cpus),
+                sandbox_starts: Starts::new(cpus, Arc::clone(&jobs)),
+                container_starts: Starts::new(cpus, jobs),
                 events,
                 receiver,
             }),

@@ -1,7 +1,9 @@
 //! Starts under way. Each is made of a few processes that need a processor for some milliseconds: of hundreds at once, none is done sooner, and whatever
 //! else needs a processor, such as a probe, waits for all of them.
 
+use super::jobs_wait::JobsWait;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -14,18 +16,21 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Places for starts of one kind, given in the order in which they are asked for.
 #[derive(Debug)]
-pub(super) struct Starts(Semaphore);
+pub(super) struct Starts {
+    places: Semaphore,
+    jobs: Arc<JobsWait>,
+}
 
 impl Starts {
     /// As many places as a host with so many processors needs.
-    pub(super) fn new(processors: usize) -> Self {
-        Self(Semaphore::new(processors.max(1).saturating_mul(PER_PROCESSOR)))
+    pub(super) fn new(processors: usize, jobs: Arc<JobsWait>) -> Self {
+        Self { places: Semaphore::new(processors.max(1).saturating_mul(PER_PROCESSOR)), jobs }
     }
 
-    /// Does the work when there is a place for it.
+    /// Does the work when there is a place for it. Jobs of the daemon wait as long as it has one.
     pub(super) async fn take<T>(&self, work: impl Future<Output = T>) -> T {
         // The semaphore is never closed.
-        let place = self.0.acquire().await.ok();
+        let place = (self.places.acquire().await.ok(), self.jobs.begin());
         let mut work = pin!(work);
         match timeout(PATIENCE, &mut work).await {
             Ok(done) => done,
@@ -40,13 +45,13 @@ impl Starts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::task::JoinSet;
 
     #[tokio::test(start_paused = true)]
     async fn few_starts_are_under_way_at_once_and_all_have_their_turn() {
-        let (starts, now, most) = (Arc::new(Starts::new(2)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (starts, now, most) =
+            (Arc::new(Starts::new(2, JobsWait::new(|_| {}))), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let mut all = JoinSet::new();
         for _ in 0..100 {
             let (starts, now, most) = (Arc::clone(&starts), Arc::clone(&now), Arc::clone(&most));
@@ -67,7 +72,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn starts_that_hang_hold_no_other_up_for_long() {
-        let starts = Arc::new(Starts::new(1));
+        let starts = Arc::new(Starts::new(1, JobsWait::new(|_| {})));
         for _ in 0..10 * PER_PROCESSOR {
             let starts = Arc::clone(&starts);
             tokio::spawn(async move { starts.take(std::future::pending::<()>()).await });
@@ -78,6 +83,6 @@ mod tests {
         assert!(asked.elapsed() <= PATIENCE * 11, "{:?}", asked.elapsed());
         // One that is dropped while it waits or works takes no place along.
         tokio::time::sleep(PATIENCE * 11).await;
-        assert_eq!(starts.0.available_permits(), PER_PROCESSOR);
+        assert_eq!(starts.places.available_permits(), PER_PROCESSOR);
     }
 }

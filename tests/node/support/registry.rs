@@ -14,7 +14,7 @@ const HASH: &str = "$2y$05$uq2PYQKkcY9IDGP4vMobYeuxhj7Zue3O9y8scQLuPHtPf8r4VC7Qu
 /// A registry on a port that the kernel chose; gone with this.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    process: Child,
+    pub(crate) process: Child,
     /// Address and port.
     pub(crate) host: String,
     /// Options of skopeo that a push needs.
