@@ -118,6 +118,18 @@ vm-hostile: setup-vm build ## run the tests with hostile images, manifests, serv
 fuzz: ## run all fuzz targets for an equal share of MINUTES (480) each; fails on a crash (needs nightly Rust and cargo-fuzz)
 	tests/fuzz/run $(or $(MINUTES),480)
 
+.PHONY: clients
+clients: setup-test ## build a client with kube-rs, and run it against a daemon (root)
+	cargo build --locked --manifest-path tests/clients/kube-rs/Cargo.toml --target-dir target/clients
+	PODSTEAD_KUBE_RS=$(abspath target/clients/$(TARGET)/debug/podstead-client-kube-rs) cargo test --locked --test node kube_rs:: -- --ignored
+
+# 50 images of 150 MiB on a disk of 4 GiB, with a registry that has all of them: 12 GiB in target/ until it ends.
+.PHONY: disk
+disk: setup-test ## pull 50 versions of an image in a row on a file system of 4 GiB (root)
+	mkdir -p target/disk
+	TMPDIR=$(abspath target/disk) PODSTEAD_DISK_MIB=4096 cargo test --locked --test images fifty_versions -- --nocapture
+	rmdir target/disk
+
 .PHONY: kills
 kills: setup-test ## kill the daemon 200 times during calls of CNI plugins and changes of Services and policies, and while kubectl writes, the jobs of polls and pulls 200 times each beside starts of pods, the image store and the jobs of pulls 500 times each; cut the power of a store 50 times (root)
 	PODSTEAD_KILLS=200 cargo test --locked --test node kills::random_kills -- --nocapture --test-threads 1

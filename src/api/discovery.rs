@@ -336,10 +336,17 @@ fn aggregated_resources(group: &str, version: &str, list: &Value) -> Vec<Value> 
         match name.split_once('/') {
             None => {
                 let scope = if entry["namespaced"] == true { "Namespaced" } else { "Cluster" };
-                resources.push(json!({
+                let mut resource = json!({
                     "resource": name, "responseKind": kind, "scope": scope, "singularResource": entry["singularName"],
-                    "verbs": entry["verbs"], "shortNames": entry["shortNames"], "categories": entry["categories"], "subresources": [],
-                }));
+                    "verbs": entry["verbs"], "subresources": [],
+                });
+                // kube-rs refuses a list that is null.
+                for field in ["shortNames", "categories"] {
+                    if entry[field].is_array() {
+                        resource[field] = entry[field].clone();
+                    }
+                }
+                resources.push(resource);
             }
             Some((resource, subresource)) => {
                 let parent = resources.iter_mut().find(|parent| parent["resource"] == resource);
@@ -353,13 +360,13 @@ fn aggregated_resources(group: &str, version: &str, list: &Value) -> Vec<Value> 
     resources
 }
 
-/// `/version`. Clients compare the numbers with their own, and warn if they are more than one apart: they are those of the newest Kubernetes whose
-/// rules are followed.
+/// `/version`. Clients compare the numbers with their own, and warn if they are more than one apart.
 pub(super) fn version() -> Value {
+    let (major, minor) = podstead_pod::KUBERNETES_RELEASE;
     json!({
-        "major": "1",
-        "minor": "36",
-        "gitVersion": format!("v1.36.0+podstead.{}", env!("CARGO_PKG_VERSION")),
+        "major": major.to_string(),
+        "minor": minor.to_string(),
+        "gitVersion": podstead_pod::kubernetes_version(),
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

@@ -29,6 +29,7 @@ mod identity;
 mod idle_disk;
 mod image_volumes;
 mod killed_jobs;
+mod kube_rs;
 mod kubectl_reads;
 mod kubectl_requests;
 mod kubectl_rows;

@@ -26,8 +26,6 @@ const MAX_FILE_NAME: usize = 200;
 const OWN_ANNOTATIONS: [&str; 3] = ["podstead.dev/", "kubernetes.io/config.", "deployment.kubernetes.io/revision"];
 /// Annotations of ours that people write.
 const WRITTEN_ANNOTATIONS: [&str; 1] = [podstead_pod::claims::RECLAIM_POLICY_ANNOTATION];
-/// Annotation of Jobs that `kubectl create job --from` makes.
-const INSTANTIATE: &str = "cronjob.kubernetes.io/instantiate";
 /// Metadata that only a server writes.
 const OWN_METADATA: [&str; 9] = [
     "uid",
@@ -478,7 +476,7 @@ fn validated(
         metadata.remove("managedFields");
     }
     if target.kind == "Job"
-        && object["metadata"]["annotations"][INSTANTIATE] == "manual"
+        && is_of_cron_job(&object["metadata"])
         && let Some(metadata) = object["metadata"].as_object_mut()
         && metadata.remove("ownerReferences").is_some()
     {
@@ -545,6 +543,12 @@ pub(super) fn cleaned(mut object: Value) -> (Value, Option<String>) {
     }
     drop_empty(&mut object);
     (object, applied)
+}
+
+/// Returns true if a CronJob owns it, and nobody else: a Job that `kubectl create job --from` or k9s makes.
+fn is_of_cron_job(metadata: &Value) -> bool {
+    let owners = metadata["ownerReferences"].as_array();
+    owners.is_some_and(|owners| !owners.is_empty() && owners.iter().all(|owner| owner["kind"] == "CronJob"))
 }
 
 /// Drops the selector that a Job is shown with.
