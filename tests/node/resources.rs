@@ -1,6 +1,7 @@
 //! Resources of pods and containers, in the kernel's own files (kubelet rules D24, D25), and changes of them while they run.
 
 use crate::support::{TestHost, cgroup, eventually, kernel_lacks};
+use std::time::Duration;
 
 /// A pod `web` whose containers run a script and have more fields, in YAML.
 fn pod(spec: &str, containers: &[(&str, &str, &str)]) -> String {
@@ -198,4 +199,31 @@ fn pod_level_resources_change_while_running() {
         let out = host.cli_ok(&["status"]);
         out.contains("spec.resources.requests[memory]").then_some(()).ok_or(out)
     });
+}
+
+/// Such as those that unpack images.
+#[test]
+fn jobs_wait_while_a_pod_starts() {
+    let host = TestHost::start();
+    host.write_manifest("web.yaml", &one(""));
+    let file = cgroup::jobs_idle(host.container_pid(&host.wait_running("web"), "main"));
+    if !file.try_exists().unwrap() {
+        return kernel_lacks("groups that are idle");
+    }
+    let idle = || std::fs::read_to_string(&file).unwrap().trim().to_owned();
+    let wait_for_end = || eventually("jobs to go on", || if idle() == "0" { Ok(()) } else { Err(idle()) });
+    wait_for_end();
+    let mut waited = false;
+    std::thread::scope(|scope| {
+        let start = scope.spawn(|| {
+            host.write_manifest("other.yaml", &one("").replace("name: web", "name: other"));
+            host.wait_running("other");
+        });
+        while !start.is_finished() {
+            waited |= idle() == "1";
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    });
+    assert!(waited, "jobs went on while a pod started");
+    wait_for_end();
 }

@@ -60,6 +60,12 @@ pub(crate) fn cpu_share(pid: u32, level: usize) -> u64 {
     file(pid, level, "cpu", "cpu.shares", "cpu.weight").parse().unwrap()
 }
 
+/// The file that tells whether jobs of the daemon run only where nobody else wants a processor, found from a container of a pod without requests.
+pub(crate) fn jobs_idle(pid: u32) -> PathBuf {
+    let (slice, _) = directory(pid, 3, "cpu");
+    Path::new(&slice).join("jobs/cpu.idle")
+}
+
 /// The value that [`cpu_share`] reads for so many shares.
 pub(crate) fn share_of(shares: u64) -> u64 {
     let is_v2 = !fs::read_to_string("/proc/self/mountinfo").unwrap().lines().any(|line| is_of_v1(line, "cpu"));
