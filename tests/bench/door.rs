@@ -40,7 +40,11 @@ impl Watching {
         let lines = BufReader::new(kubectl.stdout.take().unwrap()).lines();
         let rows = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&rows);
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(|_| drop(count.fetch_add(1, Ordering::Relaxed))));
+        std::thread::spawn(move || {
+            for _row in lines.map_while(Result::ok) {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
         Self { kubectl, rows }
     }
 

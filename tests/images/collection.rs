@@ -128,7 +128,7 @@ async fn fifty_versions_fit_on_a_small_disk() {
     assert!(!is_present(&store, &versions[0]).await);
     let Collected { disk: on_disk, pull, prune } = store.figures().await.collected;
     let removed = on_disk.and(pull);
-    println!(
+    eprintln!(
         "50 versions of {} MiB on a disk of {} MiB: {} removed, {} MiB; at least {} MiB were free, with a reserve of {} MiB",
         wanted.image_bytes / MIB,
         wanted.disk_bytes / MIB,
