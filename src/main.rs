@@ -7,6 +7,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     match podstead::job::requested(&arguments) {
         Some(podstead::image::unpack_job::TASK) => podstead::image::unpack_job::run(),
+        Some(podstead::image::list_job::TASK) => podstead::image::list_job::run(),
         Some(podstead::fetch::TASK) => podstead::fetch::run(),
         Some(podstead::source::git::job::TASK) => podstead::source::git::job::run(),
         Some(podstead::source::tree_job::TASK) => podstead::source::tree_job::run(),

@@ -28,6 +28,7 @@ mod layout;
 mod lease;
 pub mod limits;
 mod link;
+pub mod list_job;
 mod live;
 mod mirror_config;
 mod names;

@@ -2,7 +2,8 @@
 //! renamed.
 
 use super::limits::Limits;
-use super::unpack_job::{Decompressed, Unpacker};
+use super::list_job::{Form, ListError, Listing};
+use super::unpack_job::Unpacker;
 use podstead_sys::remove_tree::remove_tree;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs::File;
@@ -45,9 +46,9 @@ impl Staging {
         Ok(directory)
     }
 
-    /// Decompresses a file with a job.
-    pub(super) fn decompress(&self, file: File, limits: &Limits) -> io::Result<Decompressed> {
-        self.unpacker.decompress(file, self.directory()?, limits).map_err(io::Error::other)
+    /// Lists an archive with a job.
+    pub(super) fn list(&self, archive: File, form: Form, limits: &Limits) -> Result<Listing, ListError> {
+        self.unpacker.lister().list(archive, form, limits)
     }
 
     /// A path that nothing has.

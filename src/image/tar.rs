@@ -181,6 +181,14 @@ impl Source for Seekable {
     }
 }
 
+impl TarReader<Seekable> {
+    /// Offset in the file of what is read next: of the present entry's content, as long as nothing of it was read.
+    pub fn offset(&mut self) -> io::Result<u64> {
+        let ahead = (self.end - self.start) as u64;
+        Ok(self.source.file.stream_position()?.saturating_sub(ahead))
+    }
+}
+
 /// Reads an archive. As [`Read`] it gives the content of the present entry.
 #[derive(Debug)]
 pub struct TarReader<R> {

@@ -8,6 +8,7 @@ use crate::power_cut::Disk;
 use crate::real_registry::Registry;
 use crate::support::{TestStore, binary, references, run};
 use made::{Made, written};
+use podstead::image::list_job::Here;
 use podstead::image::{ImageStore, ImageStoreConfig, platform};
 use podstead::pod::containers::PullPolicy;
 use podstead::runtime::{ImageService, PullSecrets};
@@ -182,7 +183,7 @@ async fn image_in_nested_indexes_comes_with_a_bundle() {
     assert!(!refused.status.success() && told.contains("an index nested more than three levels deep"), "{told}");
     registry.stop();
     let file = Arc::new(File::open(&path).unwrap());
-    let images = read_head(&file).unwrap().document.bundled_images();
+    let images = read_head(&file, &Here).unwrap().document.bundled_images();
     let store = test.open();
     assert_eq!(store.import_bundle(file, &path, images).await.unwrap(), [&*image]);
     let imported = store.ensure(&image, PullPolicy::Never, &PullSecrets::none()).await.unwrap();
@@ -217,7 +218,7 @@ async fn layers_that_a_host_has_are_left_out() {
     };
     let (told, path, file) = create("next.bundle", &[&have]);
     assert!(told.contains("1 layer left out"), "{told}");
-    let images = read_head(&file).unwrap().document.bundled_images();
+    let images = read_head(&file, &Here).unwrap().document.bundled_images();
     assert_eq!(store.import_bundle(file, &path, images).await.unwrap(), [&*new]);
     let image = store.ensure(&new, PullPolicy::Never, &PullSecrets::none()).await.unwrap();
     assert!(image.layers[0].join("bin/busybox").is_file() && image.layers[1].join("etc/new").is_file());

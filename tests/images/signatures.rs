@@ -8,6 +8,7 @@ use crate::signing::{
 };
 use crate::support::{TestStore, binary, eventually, references, run};
 use podstead::container::ResolvedImage;
+use podstead::image::list_job::Here;
 use podstead::settings::ImagePolicy;
 use podstead::settings::check::Check;
 use podstead::settings::image_policy::WrittenImagePolicy;
@@ -461,7 +462,7 @@ async fn bundle_brings_signatures_of_cosign() {
     let unreachable = registry.config();
     registry.stop();
     let file = Arc::new(File::open(&path).unwrap());
-    let images = read_head(&file).unwrap().document.bundled_images();
+    let images = read_head(&file, &Here).unwrap().document.bundled_images();
     let by = |signer: &Signer| config(unreachable.clone(), signed_by(&host, &[signer.public()], ""));
     let stranger = TestStore::new();
     let refused = stranger.open_with(by(&other)).import_bundle(Arc::clone(&file), &path, images.clone()).await;

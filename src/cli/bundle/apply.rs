@@ -5,6 +5,7 @@ use crate::context::Context;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use podstead_api::{SourceObject, SyncAnswer};
+use podstead_image::list_job::Here;
 use podstead_source::bundle::archive::{Head, read_head};
 use podstead_telemetry::counted;
 use serde::Deserialize;
@@ -38,7 +39,7 @@ struct Chosen {
 
 pub(super) fn run(args: &ApplyArgs, context: &Context) -> anyhow::Result<ExitCode> {
     let failed = || args.file.display().to_string();
-    let head = read_head(&File::open(&args.file).with_context(failed)?).with_context(failed)?;
+    let head = read_head(&File::open(&args.file).with_context(failed)?, &Here).with_context(failed)?;
     let file = std::fs::canonicalize(&args.file).with_context(failed)?;
     let client = context.client()?;
     context.block_on(async {

@@ -13,6 +13,7 @@ use podstead_api::show::human_size;
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
 use podstead_image::document::Platform;
+use podstead_image::list_job::Here;
 use podstead_image::platform;
 use podstead_pod::Severity;
 use podstead_source::bundle::archive::{Head, read_head};
@@ -193,7 +194,7 @@ fn earlier(since: &[String], output: &Path) -> anyhow::Result<Earlier> {
 fn earlier_bundle(since: &str, output: &Path) -> anyhow::Result<Head> {
     let failed = || format!("--since {since}");
     match File::open(since) {
-        Ok(bundle) => read_head(&bundle).with_context(failed),
+        Ok(bundle) => read_head(&bundle, &Here).with_context(failed),
         Err(error) if error.kind() == io::ErrorKind::NotFound && is_revision(since) => {
             let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             match of_revision(since, parent).with_context(failed)? {
@@ -220,7 +221,7 @@ fn of_revision(revision: &str, directory: &Path) -> io::Result<Option<Head>> {
             continue;
         }
         // What is no bundle has no revision.
-        let Some(head) = File::open(&path).ok().and_then(|file| read_head(&file).ok()) else { continue };
+        let Some(head) = File::open(&path).ok().and_then(|file| read_head(&file, &Here).ok()) else { continue };
         let is_it = head.digest().to_string().starts_with(revision) || head.document.revision.starts_with(revision);
         if is_it && found.as_ref().is_none_or(|known| known.document.serial < head.document.serial) {
             found = Some(head);

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use podstead_api::show::human_size;
+use podstead_image::list_job::Here;
 use podstead_source::SignatureRequirement;
 use podstead_source::bundle::BUNDLE_NAMESPACE;
 use podstead_source::bundle::archive::{Head, read_head, verify_content};
@@ -46,7 +47,7 @@ enum Format {
 pub(super) fn run(args: &ShowArgs) -> anyhow::Result<ExitCode> {
     let failed = || args.file.display().to_string();
     let file = File::open(&args.file).with_context(failed)?;
-    let head = read_head(&file).with_context(failed)?;
+    let head = read_head(&file, &Here).with_context(failed)?;
     let signature = signature(&head, args.allowed_signers.as_deref())?;
     let mut out = io::stdout().lock();
     match args.output {
@@ -55,7 +56,7 @@ pub(super) fn run(args: &ShowArgs) -> anyhow::Result<ExitCode> {
     }
     out.flush()?;
     if args.check {
-        verify_content(&file, &head.document).with_context(failed)?;
+        verify_content(&file, &Here, &head.document).with_context(failed)?;
         writeln!(io::stderr(), "all content is there and undamaged")?;
     }
     match signature {

@@ -3,20 +3,20 @@
 use super::super::compression;
 use super::super::layer::{Bounds, Expected, LayerError, StagedLayer, stage_layer};
 use super::super::limits::{Bound, Limits, check};
+use super::super::list_job::{Form, Listed, ListedKind, Listing};
 use super::super::staging::Staging;
-use super::super::tar::{Entry, EntryKind, Seekable, Source, Streamed, TarReader};
 use super::ImportError;
 use podstead_container::digest::{Digest, Hasher};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// Largest document that is kept, and how much all of them may be.
 const DOCUMENT_MAX: u64 = 8 << 20;
 const DOCUMENTS_MAX: u64 = 64 << 20;
-/// Enough for the magic of a tar header.
-const SNIFF: usize = 512;
+/// Bytes read at once.
+const READ: usize = 256 << 10;
 
 /// An archive file.
 pub(super) struct Archive {
@@ -88,43 +88,34 @@ impl Archive {
     }
 
     pub(super) fn read(&self, want: &Want, staging: &Staging, bounds: &Bounds) -> Result<Pass, ImportError> {
-        let file = open_file(&self.path)?;
-        let source: Box<dyn Source> = match self.seekable {
-            true => Box::new(Seekable::new(file.into_inner()).map_err(ImportError::Open)?),
-            false => Box::new(Streamed(staging.decompress(file.into_inner(), &bounds.limits).map_err(ImportError::Open)?)),
-        };
-        let mut reader = TarReader::new(source);
+        let file = open_file(&self.path)?.into_inner();
+        let form = if self.seekable { Form::Plain } else { Form::Compressed };
+        let mut listing = staging.list(file, form, &bounds.limits)?;
         let mut pass = Pass::default();
         let mut kept = 0;
-        let mut listed = Listed::default();
-        while let Some(entry) = reader.next_entry()? {
+        let mut listed = Totals::default();
+        while let Some(entry) = listing.next_entry()? {
             listed.add(&entry, &bounds.limits)?;
-            let path = normal(&String::from_utf8_lossy(&entry.path), "");
+            let path = normal(&entry.path, "");
             match entry.kind {
-                EntryKind::File => {}
-                EntryKind::Symlink => {
+                ListedKind::File => {}
+                ListedKind::Symlink => {
                     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-                    pass.documents.links.insert(path.clone(), normal(&String::from_utf8_lossy(&entry.link), directory));
+                    pass.documents.links.insert(path.clone(), normal(&entry.link, directory));
                     continue;
                 }
-                EntryKind::HardLink => {
-                    pass.documents.links.insert(path, normal(&String::from_utf8_lossy(&entry.link), ""));
+                ListedKind::HardLink => {
+                    pass.documents.links.insert(path, normal(&entry.link, ""));
                     continue;
                 }
-                EntryKind::Directory | EntryKind::CharDevice | EntryKind::BlockDevice | EntryKind::Fifo => continue,
+                ListedKind::Other => continue,
             }
             pass.documents.sizes.insert(path.clone(), entry.size);
-            let start = reader.peek(SNIFF)?;
+            let start = listing.start();
             let is_compressed = compression::is_gzip(start) || compression::is_zstd(start);
             if let Want::Digests(paths) = want {
                 if paths.contains(&path) {
-                    let mut hasher = Hasher::default();
-                    while let chunk = reader.chunk(u64::MAX)?
-                        && !chunk.is_empty()
-                    {
-                        hasher.update(chunk);
-                    }
-                    pass.documents.digests.insert(path, hasher.finish());
+                    pass.documents.digests.insert(path, digest(&mut listing)?);
                 }
                 continue;
             }
@@ -137,7 +128,7 @@ impl Archive {
                     return Err(ImportError::Documents(DOCUMENTS_MAX));
                 }
                 let mut content = Vec::new();
-                reader.read_to_end(&mut content).map_err(ImportError::Open)?;
+                listing.read_to_end(&mut content).map_err(ImportError::Open)?;
                 pass.documents.files.insert(path, content);
                 continue;
             }
@@ -149,27 +140,36 @@ impl Archive {
             if wanted {
                 let staged = staging.directory().map_err(LayerError::Stage);
                 let expected = Expected { blob: digest_in(&path), diff_id: None };
-                let staged = staged.and_then(|directory| stage_layer(&mut reader, directory, expected, bounds));
+                let staged = staged.and_then(|directory| stage_layer(&mut listing, directory, expected, bounds));
                 pass.staged.insert(path.clone(), staged.map_err(|source| ImportError::Layer { path, source })?);
             }
-        }
-        // To the end, so that damage behind the last entry (a wrong gzip checksum) is seen.
-        if !self.seekable {
-            reader.drain()?;
         }
         Ok(pass)
     }
 }
 
+/// The digest of the present file's content.
+fn digest(listing: &mut Listing) -> Result<Digest, ImportError> {
+    let (mut hasher, mut buffer) = (Hasher::default(), vec![0; READ]);
+    loop {
+        match listing.read(&mut buffer) {
+            Ok(0) => return Ok(hasher.finish()),
+            Ok(count) => hasher.update(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(ImportError::Open(error)),
+        }
+    }
+}
+
 /// Recorded entries of an archive.
 #[derive(Default)]
-struct Listed {
+struct Totals {
     entries: u64,
     path_memory: u64,
 }
 
-impl Listed {
-    fn add(&mut self, entry: &Entry, limits: &Limits) -> Result<(), ImportError> {
+impl Totals {
+    fn add(&mut self, entry: &Listed, limits: &Limits) -> Result<(), ImportError> {
         /// Of a map's node.
         const OVERHEAD: u64 = 96;
         self.entries += 1;
@@ -186,7 +186,7 @@ fn open_file(path: &Path) -> Result<BufReader<File>, ImportError> {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = File::options().read(true).custom_flags(nonblocking).open(path).map_err(ImportError::Open)?;
     match file.metadata().map_err(ImportError::Open)?.is_file() {
-        true => Ok(BufReader::with_capacity(256 << 10, file)),
+        true => Ok(BufReader::with_capacity(READ, file)),
         false => Err(ImportError::NotAFile),
     }
 }

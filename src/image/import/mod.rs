@@ -16,13 +16,13 @@ use super::commit::{CommitError, NewImage, commit};
 use super::layer::{Bounds, LayerError, StagedLayer};
 use super::layout::{LAYER_RECORD, LayerRecord, Layout};
 use super::limits::{Budget, Exceeded, Limits};
+use super::list_job::ListError;
 use super::policy::archive::Found;
 use super::policy::record::Subject;
 use super::policy::{Asker, Gate, Refusal};
 use super::room;
 use super::space::{Space, SpaceError};
 use super::staging::Staging;
-use super::tar::TarError;
 use archive::{Archive, Want};
 use plan::{PlanError, PlannedImage, PlannedLayer};
 use podstead_container::digest::Digest;
@@ -43,7 +43,7 @@ pub(super) enum ImportError {
     NotAFile,
     /// The archive itself.
     #[error(transparent)]
-    Tar(#[from] TarError),
+    List(#[from] ListError),
     /// Documents larger than any image's.
     #[error("its documents are larger than {0} bytes")]
     Documents(u64),

@@ -1,17 +1,16 @@
 //! The job itself.
 
-use super::super::compression::Decoder;
 use super::super::limits::Used;
 use super::stream::{StreamError, unpack_stream};
-use super::wire::{Failed, FailedKind, Message, Request, Work, messages};
+use super::wire::{Failed, FailedKind, Message, Request, messages};
 use podstead_job::channel::Channel;
 use podstead_job::confine::{self, Rights};
-use podstead_job::filter::{Call, FILES};
+use podstead_job::filter::FILES;
 use podstead_job::user::JobUser;
 use podstead_sys::{own_memory, process};
 use std::error::Error;
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
+use std::io::BufReader;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
@@ -31,18 +30,13 @@ pub fn run() -> ExitCode {
     // A daemon that is gone does not miss an answer.
     let Ok((channel, request, descriptors)) = Channel::open::<Request>() else { return ExitCode::FAILURE };
     let mut descriptors = descriptors.into_iter();
-    let Some(tree) = descriptors.next() else { return ExitCode::FAILURE };
+    let (Some(tree), Some(bytes)) = (descriptors.next(), descriptors.next()) else { return ExitCode::FAILURE };
     if let Ok(channel) = channel.try_clone() {
         tell_panics(channel);
     }
-    let answer = match (confined(&request, &tree), request.work) {
-        (Ok(()), Work::Unpack) => {
-            descriptors.next().zip(File::open("/").ok()).map(|(bytes, root)| unpack(&channel, &request, bytes, root.into()))
-        }
-        (Ok(()), Work::Decompress) => {
-            descriptors.next().zip(descriptors.next()).map(|(from, to)| vec![decompress(&request, from, to)])
-        }
-        (Err(error), _) => Some(vec![failed(FailedKind::Confine, &error)]),
+    let answer = match confined(&request, &tree) {
+        Ok(()) => File::open("/").ok().map(|root| unpack(&channel, &request, bytes, root.into())),
+        Err(error) => Some(vec![failed(FailedKind::Confine, &error)]),
     };
     for message in answer.unwrap_or_default() {
         if channel.send(&message).is_err() {
@@ -52,36 +46,15 @@ pub fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Gives up all rights but those that the work needs.
+/// Gives up all rights but those that unpacking needs.
 fn confined(request: &Request, tree: &OwnedFd) -> Result<(), confine::ConfineError> {
-    let (keep, calls): (_, &[&[Call]]) = match request.work {
-        Work::Unpack => (confine::UNPACK, &[FILES]),
-        Work::Decompress => (confine::NOTHING, &[]),
-    };
     confine::confine(&Rights {
         user: JobUser { uid: request.uid, gid: request.gid, is_own: true },
-        keep,
+        keep: confine::UNPACK,
         tree,
         limits: request.rlimits,
-        calls,
+        calls: &[FILES],
     })
-}
-
-/// Decompresses a file.
-fn decompress(request: &Request, from: OwnedFd, to: OwnedFd) -> Message {
-    let copied = Decoder::new(BufReader::with_capacity(READ, File::from(from)), &request.limits).and_then(|mut decoder| {
-        let (mut to, mut buffer) = (File::from(to), vec![0; READ]);
-        loop {
-            match decoder.read(&mut buffer)? {
-                0 => break Ok(()),
-                count => to.write_all(&buffer[..count])?,
-            }
-        }
-    });
-    match copied.map_err(StreamError::from) {
-        Ok(()) => Message::Decompressed,
-        Err(error) => told_failure(&error),
-    }
 }
 
 fn unpack(channel: &Channel, request: &Request, bytes: OwnedFd, root: OwnedFd) -> Vec<Message> {

@@ -1,5 +1,4 @@
-//! The job `unpack`: decompresses a layer and applies it to its tree, or decompresses an archive of images, without rights and without a view of
-//! anything else.
+//! The job `unpack`: decompresses a layer and applies it to its tree, without rights and without a view of anything else.
 //!
 //! [`unpacker`] is the daemon's side: it digests the bytes, passes them on, and checks the answer. [`child`] is the job's side. [`wire`] has the messages
 //! between them, [`stream`] what the job does with the bytes.
@@ -7,7 +6,6 @@
 #[cfg(feature = "testing")]
 mod attack;
 mod child;
-mod decompress;
 mod error;
 mod stream;
 mod unpacker;
@@ -15,9 +13,9 @@ mod watch;
 mod wire;
 
 pub use child::run;
-pub use decompress::Decompressed;
 pub use error::{JobError, ProcessLimits, of_end};
 pub use unpacker::Unpacker;
+pub(super) use unpacker::cpu_secs;
 #[cfg(feature = "testing")]
 pub use watch::is_answer;
 

@@ -3,12 +3,13 @@
 use super::super::digesting::Digesting;
 use super::super::layer_error::{Bounds, LayerError};
 use super::super::limits::{Exceeded, Limits};
+use super::super::list_job::Lister;
 use super::super::space::{SpaceError, SpaceWatch};
 use super::super::unpack::Unpacked;
 use super::TASK;
 use super::error::{JobError, ProcessLimits, of_end};
 use super::watch::{Answer, Feed, Heard, Unacceptable};
-use super::wire::{Failed, FailedKind, Request, Work};
+use super::wire::{Failed, FailedKind, Request};
 use podstead_container::cgroup::JobLimits;
 use podstead_container::digest::Digest;
 use podstead_job::confine::Rlimits;
@@ -48,11 +49,15 @@ pub struct Unpacker {
     events: Arc<dyn EventRecorder>,
 }
 
+/// Seconds of processor time for all bytes of an image within `limits`.
+pub(in super::super) fn cpu_secs(limits: &Limits) -> u64 {
+    CPU_SECS + limits.unpacked_bytes / BYTES_PER_CPU_SEC
+}
+
 /// Limits of the job for a layer within `limits`.
-pub(super) fn process_limits(limits: &Limits) -> ProcessLimits {
+fn process_limits(limits: &Limits) -> ProcessLimits {
     let memory = MEMORY.saturating_add(limits.zstd_window).saturating_add(limits.path_memory.saturating_mul(2));
-    let cpu_secs = CPU_SECS + limits.unpacked_bytes / BYTES_PER_CPU_SEC;
-    ProcessLimits { memory, cpu_secs, file_bytes: limits.file_bytes.max(limits.unpacked_bytes) }
+    ProcessLimits { memory, cpu_secs: cpu_secs(limits), file_bytes: limits.file_bytes.max(limits.unpacked_bytes) }
 }
 
 /// The way in which the bytes came to their end.
@@ -97,6 +102,11 @@ impl Unpacker {
         &self.launcher
     }
 
+    /// Lists archives by jobs of the same launcher.
+    pub(in super::super) fn lister(&self) -> Lister {
+        Lister::new(Arc::clone(&self.launcher), Arc::clone(&self.events))
+    }
+
     /// Has a job apply the layer `source` to `tree`, an empty directory, and reads `source` to its end, or to where the job stops. The answer is the job's:
     /// nobody vouches for the diff id.
     pub(in super::super) fn unpack<R: Read>(
@@ -109,7 +119,7 @@ impl Unpacker {
         let (from_daemon, to_job) = io::pipe().map_err(JobError::Prepare)?;
         // A host may allow less: then there are more switches.
         let _smaller = rustix::pipe::fcntl_setpipe_size(&to_job, PIPE);
-        let job = self.start(Work::Unpack, tree, &bounds.limits, &[from_daemon.as_fd()])?;
+        let job = self.start(tree, &bounds.limits, from_daemon.as_fd())?;
         drop(from_daemon);
         let to_job = OwnedFd::from(to_job).into();
         let feed = Feed::default();
@@ -135,21 +145,20 @@ impl Unpacker {
     }
 
     /// Starts a job with `tree` as its root directory.
-    pub(super) fn start(&self, work: Work, tree: &Path, limits: &Limits, descriptors: &[BorrowedFd<'_>]) -> Result<Job, JobError> {
+    fn start(&self, tree: &Path, limits: &Limits, layer: BorrowedFd<'_>) -> Result<Job, JobError> {
         // Files in memory count for the group that writes them.
         let files = if mounts::is_in_memory(tree) { limits.unpacked_bytes } else { 0 };
         let tree = detached(tree, Access::Write).map_err(JobError::Prepare)?;
         let user = self.launcher.user();
         let ProcessLimits { memory, cpu_secs, file_bytes } = process_limits(limits);
         let rlimits = Rlimits { memory, cpu_secs, files: FILES, file_bytes };
-        let request = Request { work, limits: *limits, rlimits, uid: user.uid, gid: user.gid };
-        let descriptors: Vec<BorrowedFd<'_>> = [&[tree.as_fd()], descriptors].concat();
+        let request = Request { limits: *limits, rlimits, uid: user.uid, gid: user.gid };
         let group = JobLimits { memory: memory.saturating_add(files), tasks: TASKS };
-        Ok(self.launcher.start(TASK, &group, &request, &descriptors)?)
+        Ok(self.launcher.start(TASK, &group, &request, &[tree.as_fd(), layer])?)
     }
 
     /// Time for which a job may neither read nor write nor tell of anything.
-    pub(super) fn patience(&self) -> Duration {
+    fn patience(&self) -> Duration {
         self.launcher.patience()
     }
 

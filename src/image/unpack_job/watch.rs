@@ -126,7 +126,6 @@ impl<'a> Heard<'a> {
                 self.answer = Some(Answer::Done(diff_id, unpacked));
                 Ok(more)
             }
-            Message::Decompressed => Err(Unacceptable::Rule("an answer to another question")),
             Message::Failed(failed) => {
                 self.answer = Some(Answer::Failed(failed));
                 Ok(Used::default())

@@ -12,22 +12,10 @@ const NAMES: usize = 32 << 10;
 /// Checksums in one message, each of which is at most 34 bytes as JSON.
 const SUMS: usize = 1024;
 
-/// Work of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Work {
-    /// Apply a layer to the tree. Its bytes come with the request.
-    Unpack,
-    /// Decompress a file to a socket. Both come with the request.
-    Decompress,
-}
-
-/// The only message to the job. With it come the tree, and what the work needs.
+/// The only message to the job. With it come the tree and the bytes of the layer.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Request {
-    /// The work.
-    pub(super) work: Work,
     /// Limits of a layer.
     pub(super) limits: Limits,
     /// Limits of the process.
@@ -52,8 +40,6 @@ pub(super) enum Message {
     Sums(Vec<(u64, u32)>),
     /// The layer is unpacked. The last message.
     Done(Done),
-    /// The file is decompressed. The last message.
-    Decompressed,
     /// It is not. The last message.
     Failed(Failed),
 }

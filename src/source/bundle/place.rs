@@ -77,6 +77,8 @@ pub(super) struct BundlePlace {
     watch: Watch,
     /// File that is not read again because of its content, and the reason.
     refused: Option<(Stamp, String)>,
+    /// Files among which the last bundle was the one to take: while they stay as they are, none is read again.
+    settled: Option<Vec<Stamp>>,
 }
 
 #[async_trait]
@@ -96,7 +98,7 @@ impl Pollable for BundlePlace {
 
 impl BundlePlace {
     pub(super) fn new(id: SourceId, options: BundleOptions) -> Self {
-        Self { id, options: Arc::new(options), known: Known::Unread, watch: Watch::new(), refused: None }
+        Self { id, options: Arc::new(options), known: Known::Unread, watch: Watch::new(), refused: None, settled: None }
     }
 
     async fn look(&mut self) -> Result<Option<Artifact>, String> {
@@ -108,8 +110,12 @@ impl BundlePlace {
         }
         // Before the look: what comes after it gives a hint.
         self.watch.set(&self.options);
-        let options = Arc::clone(&self.options);
-        let (candidates, problem) = blocking(move || verified(&options)).await;
+        let (options, settled) = (Arc::clone(&self.options), self.settled.take());
+        let (stamps, verified) = blocking(move || verified(&options, settled.as_deref())).await;
+        let Some((candidates, problem)) = verified else {
+            self.settled = stamps;
+            return self.kept(None).await;
+        };
         let rules = Rules {
             name: self.options.name.as_deref(),
             host: &self.options.host,
@@ -129,6 +135,10 @@ impl BundlePlace {
             Choice::Refuse(bundle, error) => {
                 let refused = error_chain(&BundleError::Order { path: bundle.file.path, source: error }).to_string();
                 self.kept(Some(refused)).await
+            }
+            Choice::Last if problem.is_none() => {
+                self.settled = stamps;
+                self.kept(None).await
             }
             Choice::Last | Choice::Nothing => self.kept(problem).await,
         }
@@ -202,7 +212,7 @@ impl BundlePlace {
             (Arc::clone(&self.options), Arc::clone(&file), path.clone(), head.document.clone());
         let (manifests, files) = blocking(move || {
             let archive = |source| BundleError::Archive { path: shown.clone(), source };
-            let manifests = read_blob(&opened, &document, document.manifests).map_err(archive)?;
+            let manifests = read_blob(&opened, &options.jobs.lister(), &document, document.manifests).map_err(archive)?;
             let files = options.jobs.read(&manifests, "", &options.limits);
             let files = files.map_err(|source| BundleError::Tree { path: shown, source })?;
             Ok::<_, BundleError>((manifests, files))
@@ -250,15 +260,24 @@ fn load(options: &BundleOptions) -> Known {
     Known::FromDisk { last, kept: Box::new(kept), is_signed }
 }
 
-/// All bundles whose document is signed as required, and the first problem of the others. Blocks.
-fn verified(options: &BundleOptions) -> (Vec<Candidate>, Option<String>) {
+/// State of all files.
+type Stamps = Option<Vec<Stamp>>;
+/// Bundles whose document is signed as required, and the first problem of the others.
+type Judged = (Vec<Candidate>, Option<String>);
+
+/// Looks at all files, and reads them unless they are as those that are `settled`. Blocks.
+fn verified(options: &BundleOptions, settled: Option<&[Stamp]>) -> (Stamps, Option<Judged>) {
     if let Err(error) = std::fs::create_dir_all(&options.directory) {
         tracing::debug!(path = %options.directory.display(), %error, "cannot create the directory of bundles");
     }
     let Looked { found, mut problems } = find::look(&options.directory, options.removable, options.labelled.as_deref());
-    let mut candidates = Vec::new();
+    let stamps: Stamps = found.iter().map(|found| Stamp::of(&found.path, &found.file)).collect();
+    if problems.is_empty() && settled.is_some() && stamps.as_deref() == settled {
+        return (stamps, None);
+    }
+    let (mut candidates, lister) = (Vec::new(), options.jobs.lister());
     for Found { path, file } in found {
-        let head = match read_head(&file) {
+        let head = match read_head(&file, &lister) {
             Ok(head) => head,
             Err(source) => {
                 problems.push(BundleError::Archive { path, source });
@@ -270,7 +289,7 @@ fn verified(options: &BundleOptions) -> (Vec<Candidate>, Option<String>) {
             Err(error) => problems.push(error),
         }
     }
-    (candidates, problems.first().map(|problem| error_chain(problem).to_string()))
+    (stamps, Some((candidates, problems.first().map(|problem| error_chain(problem).to_string()))))
 }
 
 /// Verifies the signature of a document, if one is required. Blocks.

@@ -4,6 +4,7 @@ use super::TASK;
 use super::wire::{self, FailedKind, HEAD_MAX, Message, Request};
 use crate::tree_rules::{ReadLimits, TreeFiles};
 use podstead_container::cgroup::JobLimits;
+use podstead_image::list_job::Lister;
 use podstead_image::unpack_job::{JobError, ProcessLimits, of_end};
 use podstead_job::confine::Rlimits;
 use podstead_job::launch::{Job, Launcher, MessageError};
@@ -59,6 +60,11 @@ impl ArtifactJobs {
     /// Jobs that `launcher` starts.
     pub fn new(launcher: Arc<Launcher>, events: Arc<dyn EventRecorder>) -> Self {
         Self { launcher, events }
+    }
+
+    /// Lists archives by jobs of the same launcher.
+    pub(crate) fn lister(&self) -> Lister {
+        Lister::new(Arc::clone(&self.launcher), Arc::clone(&self.events))
     }
 
     /// Reads the files below `path` (`/` between components, none at the ends; empty for the whole archive), by path relative to it. Empty when the path is

@@ -11,6 +11,7 @@ use archive::{read_blob, read_head, verify_content};
 use document::BundleDocument;
 use libfuzzer_sys::fuzz_target;
 use podstead_container::digest::Digest;
+use podstead_image::list_job::Here;
 use std::fs::File;
 use std::io::Write as _;
 
@@ -29,9 +30,9 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(document.bundled_images().images.len(), document.images.len());
     }
     let file = file(bytes);
-    let Ok(head) = read_head(&file) else { return };
-    if let Ok(content) = read_blob(&file, &head.document, head.document.manifests) {
+    let Ok(head) = read_head(&file, &Here) else { return };
+    if let Ok(content) = read_blob(&file, &Here, &head.document, head.document.manifests) {
         assert_eq!(Digest::of(&content), head.document.manifests);
     }
-    verify_content(&file, &head.document).ok();
+    verify_content(&file, &Here, &head.document).ok();
 });

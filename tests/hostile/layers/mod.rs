@@ -1,6 +1,7 @@
 //! Image layers made to exhaust memory, inodes, disk or stack, or to write outside of their tree.
 
 mod archive;
+mod archives;
 mod bombs;
 mod depth;
 mod escapes;

@@ -122,6 +122,15 @@ impl Store {
         reason
     }
 
+    /// The reason for the refusal of an archive of these bytes. Nothing of it stays.
+    pub(super) fn refused_archive(&self, archive: &[u8]) -> String {
+        let path = self.path("hostile.tar");
+        fs::write(&path, archive).unwrap();
+        let reason = self.import_archive(NAME, path).expect_err("the archive is refused");
+        assert_eq!(entries(&self.path("images/layers")), 0, "no layer of a refused archive stays");
+        reason
+    }
+
     /// The reason for the refusal of a pull of an image of these layers. Nothing of it stays.
     pub(super) fn pull_refused(&self, registry: &Registry) -> String {
         let policy = podstead::pod::containers::PullPolicy::Always;

@@ -3,6 +3,7 @@
 mod crash;
 mod follow;
 mod hostile;
+mod jobs;
 mod made;
 mod media;
 mod signed;
