@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         Some(podstead::source::git::job::TASK) => podstead::source::git::job::run(),
         Some(podstead::source::tree_job::TASK) => podstead::source::tree_job::run(),
         Some(podstead::volume::nfs::TASK) => podstead::volume::nfs::run(),
+        Some(podstead::job::mounts::TASK) => podstead::job::mounts::run(),
         Some(podstead::job::program::TASK) => podstead::job::program::run(),
         Some(_) => ExitCode::FAILURE,
         None => podstead_cli::main(),

@@ -1,8 +1,8 @@
 //! The files that a job sees: copies of those of the host's resolver, in memory, and nothing else. They go with the process.
 
-use podstead_job::confine;
+use podstead_job::confine::Mounts;
 use podstead_sys::jail;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -13,8 +13,6 @@ const FILES: [&str; 5] = ["resolv.conf", "hosts", "nsswitch.conf", "host.conf", 
 const DIRECTORY: &str = "etc";
 /// Bytes of one copied file at most: some hosts list all servers of advertisements.
 pub(crate) const COPY_MAX: u64 = 16 << 20;
-/// Any directory that each host has: the new root is mounted there first.
-const MOUNT_POINT: &str = "/tmp";
 
 /// A file of the resolver.
 pub(crate) type Copied = (&'static str, Vec<u8>);
@@ -31,20 +29,20 @@ pub(crate) fn read(directory: &Path) -> Vec<Copied> {
 
 /// Makes a root directory with these files for this process, which must have one thread, and enters it. Nobody but root can change anything there.
 pub(crate) fn enter_root(copies: &[Copied]) -> io::Result<()> {
-    confine::own_mounts()?;
-    // It may be a link.
-    let place = fs::canonicalize(MOUNT_POINT)?;
+    let mounts = Mounts::enter()?;
+    let place = mounts.place()?;
     let root = jail::make(&place, &[DIRECTORY])?;
     for (name, content) in copies {
         let path = place.join(DIRECTORY).join(name);
         File::options().write(true).create_new(true).mode(0o444).open(path)?.write_all(content)?;
     }
-    jail::enter(&root)
+    mounts.leave_for(&root)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn files_of_the_resolver_are_read_through_links_within_their_limit() {

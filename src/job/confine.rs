@@ -5,14 +5,16 @@ use crate::user::JobUser;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
-use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
+use nix::unistd::{Gid, Uid, dup2_stdout, setgroups, setresgid, setresuid};
+use podstead_sys::empty_mounts::{EmptyMounts, is_namespace};
 use podstead_sys::{jail, mount_tree};
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::thread::{CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 
 /// Rights that remain to the job `unpack`: it makes files of all owners and modes, devices and file capabilities, in its tree.
 pub const UNPACK: CapabilitySet = CapabilitySet::CHOWN
@@ -28,7 +30,7 @@ pub const READ_ALL: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
 /// No rights at all, for jobs that only compute.
 pub const NOTHING: CapabilitySet = CapabilitySet::empty();
 
-/// Any directory that each host has: an empty root is mounted there first.
+/// Any directory that each host has: a root is mounted there first.
 const MOUNT_POINT: &str = "/tmp";
 
 /// The highest number of a capability that any kernel may have.
@@ -152,25 +154,72 @@ fn own_size() -> io::Result<u64> {
 /// Leaves `tree` as all there is of files, by name, and a network without interfaces.
 fn only_tree(tree: &OwnedFd) -> io::Result<()> {
     unshare(CloneFlags::CLONE_NEWNET)?;
-    own_mounts()?;
-    // Any place of this namespace will do: it is left next.
-    mount_tree::attach(tree, Path::new("/"))?;
-    jail::enter(tree)
+    let mounts = Mounts::enter()?;
+    mount_tree::attach(tree, &mounts.place()?)?;
+    mounts.leave_for(tree)
 }
 
 /// Leaves an empty directory, which nobody but root can change, as all there is of files, and a network without interfaces.
 fn no_files() -> io::Result<()> {
     unshare(CloneFlags::CLONE_NEWNET)?;
-    own_mounts()?;
-    // It may be a link.
-    let place = std::fs::canonicalize(MOUNT_POINT)?;
-    jail::enter(&jail::make(&place, &[])?)
+    match Mounts::enter()? {
+        Mounts::Empty(mounts) => Ok(mounts.stay()?),
+        mounts @ Mounts::Copied => {
+            let root = jail::make(&mounts.place()?, &[])?;
+            mounts.leave_for(&root)
+        }
+    }
 }
 
-/// Leaves the mounts of the host to the host: whatever is mounted from now on is seen by this process alone.
-pub fn own_mounts() -> io::Result<()> {
-    unshare(CloneFlags::CLONE_NEWNS)?;
-    Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
+/// A mount namespace of this process's own, while its paths still lead to the files of the host.
+#[derive(Debug)]
+pub enum Mounts {
+    /// It holds nothing.
+    Empty(EmptyMounts),
+    /// A copy of that of the host, which takes the kernel milliseconds where there are many mounts.
+    Copied,
+}
+
+impl Mounts {
+    /// Enters the empty mount namespace that the daemon gave as standard output, or a copy of that of the host. The process must have one thread.
+    /// Whatever is mounted from now on is seen by this process alone.
+    pub fn enter() -> io::Result<Self> {
+        if let Some(namespace) = given()?
+            && let Some(mounts) = EmptyMounts::enter(&namespace)?
+        {
+            return Ok(Self::Empty(mounts));
+        }
+        unshare(CloneFlags::CLONE_NEWNS)?;
+        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+        Ok(Self::Copied)
+    }
+
+    /// A directory for what is mounted.
+    pub fn place(&self) -> io::Result<PathBuf> {
+        match self {
+            Self::Empty(mounts) => Ok(mounts.place()),
+            // It may be a link.
+            Self::Copied => std::fs::canonicalize(MOUNT_POINT),
+        }
+    }
+
+    /// Makes `root`, which is mounted in this namespace, the root directory. Nothing else is left in the namespace.
+    pub fn leave_for(self, root: &OwnedFd) -> io::Result<()> {
+        if let Self::Empty(mounts) = self {
+            mounts.stay()?;
+        }
+        jail::enter(root)
+    }
+}
+
+/// The namespace that the daemon gave as standard output, which is nothing afterwards.
+fn given() -> io::Result<Option<OwnedFd>> {
+    if !is_namespace(io::stdout().as_fd()) {
+        return Ok(None);
+    }
+    let namespace = io::stdout().as_fd().try_clone_to_owned()?;
+    dup2_stdout(File::options().write(true).open("/dev/null")?)?;
+    Ok(Some(namespace))
 }
 
 /// Another user, with these capabilities and never more.

@@ -2,6 +2,7 @@
 
 use crate::PROGRAM_NAME;
 use crate::frame::{self, Decoder, FrameError};
+use crate::mounts;
 use crate::user::{self, JobUser};
 use nix::errno::Errno;
 use podstead_container::cgroup::{CgroupError, Cgroups, JobLimits};
@@ -77,13 +78,15 @@ pub struct Launcher {
     settings: JobSettings,
     /// Found when it is needed first; `None` where jobs have no group.
     groups: OnceLock<Option<Cgroups>>,
+    /// Made when it is needed first; `None` where it cannot be made.
+    mounts: OnceLock<Option<OwnedFd>>,
     next: AtomicU64,
 }
 
 impl Launcher {
     /// A launcher. What jobs of an earlier daemon left of their groups is removed before the first job starts.
     pub fn new(settings: JobSettings) -> Self {
-        Self { settings, groups: OnceLock::new(), next: AtomicU64::new(0) }
+        Self { settings, groups: OnceLock::new(), mounts: OnceLock::new(), next: AtomicU64::new(0) }
     }
 
     /// The user of jobs, as it is now.
@@ -128,6 +131,24 @@ impl Launcher {
         self.groups.get_or_init(find).as_ref()
     }
 
+    /// The mount namespace without anything in it that jobs enter.
+    fn mounts(&self) -> Option<&OwnedFd> {
+        let make = || {
+            let request = frame::encode(&(), frame::TO_JOB).map_err(io::Error::other)?;
+            let job = self.spawn(mounts::TASK, Stdio::null()).map_err(io::Error::other)?;
+            descriptor_passing::send_all(&job.socket, &request, &[])?;
+            mounts::take(&job)
+        };
+        let made = || {
+            let made: io::Result<OwnedFd> = make();
+            made.inspect_err(|error| {
+                tracing::warn!(%error, "cannot make an empty mount namespace: each job takes a copy of the mounts of the host");
+            })
+            .ok()
+        };
+        self.mounts.get_or_init(made).as_ref()
+    }
+
     /// Starts a job and sends it its request. It is in its group before it is told anything.
     ///
     /// A job that ends before it takes its request is no error here: [`Job::messages`] has none, and [`Job::end`] tells the reason.
@@ -143,7 +164,8 @@ impl Launcher {
             cgroup_moves::prepare_in_background();
         }
         let request = frame::encode(request, frame::TO_JOB).map_err(StartError::Request)?;
-        let mut job = self.spawn(task)?;
+        let mounts = self.mounts().and_then(|namespace| namespace.try_clone().ok());
+        let mut job = self.spawn(task, mounts.map_or_else(Stdio::null, Stdio::from))?;
         if let Some(groups) = groups {
             // A number that is taken is of a job whose group could not be removed.
             let path =
@@ -158,7 +180,7 @@ impl Launcher {
         }
     }
 
-    fn spawn(&self, task: &str) -> Result<Job, StartError> {
+    fn spawn(&self, task: &str, mounts: Stdio) -> Result<Job, StartError> {
         let failed = |source| StartError::Spawn { program: self.settings.program.clone(), source };
         let (near, far) = UnixStream::pair().map_err(failed)?;
         let mut child = Command::new(&self.settings.program)
@@ -167,7 +189,7 @@ impl Launcher {
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(far)))
             // What a job says comes by its socket: the daemon's log is not for others to write.
-            .stdout(Stdio::null())
+            .stdout(mounts)
             .stderr(Stdio::null())
             .spawn()
             .map_err(failed)?;

@@ -2,7 +2,8 @@
 //!
 //! A job is this program, executed again under another name, with one task; it ends with its task. It gives its rights up before it reads the first
 //! byte that is not the daemon's. [`launch`] is the daemon's side: start, limits, end. [`confine`] and [`filter`] are the job's side: what it
-//! gives up, in which order. [`frame`] is what both speak. [`program`] executes a program of the host in the place of a job.
+//! gives up, in which order. [`frame`] is what both speak. [`program`] executes a program of the host in the place of a job. [`mounts`]
+//! makes what jobs enter in the place of the files of the host.
 //!
 //! The daemon believes nothing that it does not check. A job trusts the daemon.
 
@@ -12,6 +13,7 @@ pub mod conversation;
 pub mod filter;
 pub mod frame;
 pub mod launch;
+pub mod mounts;
 pub mod program;
 pub mod told;
 pub mod tree;

@@ -5,7 +5,7 @@
 //! program of the host makes.
 
 use crate::channel::Channel;
-use crate::confine::{self, ConfineError, Rlimits};
+use crate::confine::{self, ConfineError, Mounts, Rlimits};
 use crate::user::JobUser;
 use podstead_sys::mount_tree::{self, EventFlow, Submounts};
 use podstead_sys::{jail, process};
@@ -26,8 +26,6 @@ pub const TASK: &str = "program";
 pub const CANNOT_RUN: &str = "podstead cannot run";
 /// Directory of the copies, as the program sees it.
 pub const COPIES: &str = "/podstead";
-/// Any directory that each host has: the new root is mounted there first.
-const MOUNT_POINT: &str = "/tmp";
 /// Bytes of one copied file at most. The limits of the process must allow that it writes them.
 pub const COPY_MAX: u64 = 4 << 20;
 /// Programs, libraries and settings of a host, read-only. The last two are those of NixOS and Guix.
@@ -121,8 +119,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 fn enter_root(program: &Path, copies: &[(&str, Vec<u8>)], group: u32) -> io::Result<()> {
     // The file alone: its directory may be all of `/run`.
     let resolver = fs::canonicalize(RESOLVER).ok();
-    confine::own_mounts()?;
-    // Taken before the new root hides what is below its place.
+    // Taken while the mounts of the host are those of this process.
     let mut pieces = Vec::new();
     let fixed = DIRECTORIES.iter().chain(&NAME_SERVICES).chain(&DEVICES).map(Path::new);
     for path in fixed.chain(resolver.as_deref()).chain([program]) {
@@ -130,14 +127,14 @@ fn enter_root(program: &Path, copies: &[(&str, Vec<u8>)], group: u32) -> io::Res
             pieces.extend(Piece::of(path)?);
         }
     }
-    // It may be a link.
-    let place = fs::canonicalize(MOUNT_POINT)?;
+    let mounts = Mounts::enter()?;
+    let place = mounts.place()?;
     let root = jail::make(&place, &[])?;
     for piece in &pieces {
         piece.put(&place)?;
     }
     put_copies(&below(&place, Path::new(COPIES)), copies, group)?;
-    jail::enter(&root)
+    mounts.leave_for(&root)
 }
 
 /// Part of the host's files.
