@@ -380,7 +380,7 @@ impl ImageStore {
         self.import_with(&path, import).await
     }
 
-    /// Imports, and once more after images were collected if there was no space.
+    /// Imports, and once more if a job was killed, or after images were collected if there was no space.
     async fn import_with(
         &self,
         path: &Path,
@@ -388,6 +388,9 @@ impl ImageStore {
     ) -> Result<Vec<String>, ImageError> {
         let failed = |reason| ImageError::Import { path: path.to_owned(), reason };
         let mut imported = import().await.map_err(|error| failed(error.to_string()))?;
+        if imported.as_ref().is_err_and(ImportError::is_crash) {
+            imported = import().await.map_err(|error| failed(error.to_string()))?;
+        }
         if imported.as_ref().is_err_and(|error| is_for_want_of_space(error)) && self.collector.recover().await {
             imported = import().await.map_err(|error| failed(error.to_string()))?;
         }

@@ -99,6 +99,22 @@ pub(super) enum ImportError {
     Commit(#[from] CommitError),
 }
 
+impl ImportError {
+    /// Returns true if a job ended for a reason that the archive may have no part in.
+    pub(super) fn is_crash(&self) -> bool {
+        let is_crash_of_list = |error: &ListError| matches!(error, ListError::Job(error) if error.is_crash());
+        match self {
+            Self::List(error) => is_crash_of_list(error),
+            Self::Layer { source: LayerError::Job(error), .. } => error.is_crash(),
+            // Content that a job decompressed.
+            Self::Open(error) | Self::Layer { source: LayerError::Read(error), .. } => {
+                error.get_ref().and_then(|error| error.downcast_ref()).is_some_and(is_crash_of_list)
+            }
+            _ => false,
+        }
+    }
+}
+
 /// A committed image, to be named.
 #[derive(Debug)]
 pub(super) struct Imported {
