@@ -28,6 +28,7 @@ mod services;
 mod steps;
 #[path = "../node/support/mod.rs"]
 mod support;
+mod walls;
 mod workloads;
 
 fn main() {
@@ -36,7 +37,7 @@ fn main() {
         println!("0 passed, 0 failed");
         return;
     }
-    let parts: [(&str, fn()); 19] = [
+    let parts: [(&str, fn()); 20] = [
         ("rename", latency::rename_to_running),
         ("lifecycle", latency::create_start_delete),
         ("memory", memory::daemon_and_shims),
@@ -45,6 +46,7 @@ fn main() {
         ("probes", probes::many_pods_with_probes),
         ("scale", scale::one_pod_beside_many),
         ("git", git::push_to_running),
+        ("walls", walls::polls_and_rest),
         ("network", network::of_pods),
         ("services", services::of_pods),
         ("services-readiness", readiness::of_endpoints),
