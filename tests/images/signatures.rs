@@ -86,6 +86,27 @@ async fn signed_images_are_pulled_and_kept() {
     assert_eq!(ensure(&store, &image, PullPolicy::Never).await.unwrap(), pulled);
 }
 
+/// I66.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signature_counts_under_each_tag_and_not_under_another_digest() {
+    let (test, registry, signer) = (TestStore::new(), Registry::start(), Signer::new());
+    let old = test.make_image("old.tar", "app:1", &["--env", "VERSION=1"]);
+    registry.push(&old, "app:1", &[]);
+    let digest = registry.manifest("app:1").0.to_string();
+    Artifact::simple(&[signer.simple("registry.lan/app", &digest)]).push(&registry.host, "app", &signature_tag(&digest));
+    // The registry serves it as the next version, too.
+    registry.push(&old, "app:2", &[]);
+    registry.push(&test.make_image("new.tar", "app:3", &["--env", "VERSION=3"]), "app:3", &[]);
+    let store = test.open_with(config(registry.config(), signed_by(&registry.host, &[signer.public()], "")));
+    for tag in ["app:1", "app:2"] {
+        let pulled = ensure(&store, &registry.image(tag), PullPolicy::IfNotPresent).await.unwrap();
+        assert_eq!(pulled.digest, digest, "{tag}");
+    }
+    // A digest in the name says which one is meant: no signature of another one counts.
+    let new = registry.image(&format!("app@{}", registry.manifest("app:3").0));
+    assert!(refusal(&store, &new).await.ends_with("found: no signature"));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_algorithms_of_keys_sign() {
     for algorithm in [Algorithm::P384, Algorithm::Ed25519, Algorithm::Rsa] {
