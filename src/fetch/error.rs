@@ -63,7 +63,8 @@ impl JobError {
         match self {
             Self::Violation | Self::BadAnswer(_) => Some("JobViolation"),
             Self::Memory | Self::ProcessorTime => Some("LimitExceeded"),
-            Self::Start(_) | Self::Prepare(_) | Self::Confine(_) | Self::Signal(_) => None,
+            Self::Confine(_) => Some("JobNotConfined"),
+            Self::Start(_) | Self::Prepare(_) | Self::Signal(_) => None,
             Self::NoAnswer(_) | Self::Hangs | Self::Panic(_) => None,
         }
     }

@@ -10,6 +10,7 @@ use podstead_container::cgroup::JobLimits;
 use podstead_job::confine::Rlimits;
 use podstead_job::launch::Job;
 use podstead_job::told::Told;
+use podstead_telemetry::error_chain;
 use podstead_telemetry::events::{EventType, Subject};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
@@ -102,7 +103,7 @@ impl Running {
         if let Some(reason) = error.event()
             && !self.is_told.swap(true, Ordering::Relaxed)
         {
-            let message = error.to_string();
+            let message = error_chain(error).to_string();
             tracing::warn!("{message}");
             self.jobs.events.record(&Subject::Node, EventType::Warning, reason, &message);
         }

@@ -26,6 +26,19 @@ pub(crate) fn program() -> PathBuf {
     }
 }
 
+/// Settings whose program runs the jobs of `task` without a capability, as in a container that does not have it.
+pub(crate) fn without(directory: &Path, task: &str, capability: &str) -> JobSettings {
+    use std::os::unix::fs::PermissionsExt as _;
+    let run = format!("exec -a podstead-job {} \"$@\"", program().display());
+    let script = format!(
+        "#!/bin/bash\n[ \"$1\" = {task} ] && exec setpriv --bounding-set=-{capability} bash -c '{run}' job \"$@\"\n{run}\n"
+    );
+    let program = directory.join(format!("{task}-without-{capability}"));
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    JobSettings { program, ..JobSettings::default() }
+}
+
 /// Requests of jobs. A process whose steps are counted until it is killed asks by itself: steps of a job are not on the disk.
 pub(crate) fn requester() -> Requester {
     if std::env::var_os("VICTIM_STATE").is_some() {

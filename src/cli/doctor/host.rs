@@ -31,6 +31,11 @@ impl Files {
         Self { root: root.into() }
     }
 
+    /// True for the files of the host itself, and not those of a test.
+    pub(super) fn is_of_the_host(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
     /// The path below the root.
     pub(super) fn at(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))

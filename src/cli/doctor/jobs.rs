@@ -2,7 +2,16 @@
 
 use super::finding::Finding;
 use super::host::Host;
+use podstead_image::Limits;
+use podstead_image::list_job::{Form, Lister};
+use podstead_job::launch::{JobSettings, Launcher};
 use podstead_job::user::{self, JobUser};
+use podstead_telemetry::error_chain;
+use podstead_telemetry::events::{EventRecorder, EventType, Subject};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::error::Error;
+use std::fs::File;
+use std::sync::Arc;
 
 /// Observed state.
 #[derive(Debug)]
@@ -12,6 +21,16 @@ struct Observed {
     filter: bool,
     /// A group can limit memory.
     memory: bool,
+    /// Reason for which a job that was started here did not do its task.
+    refused: Option<String>,
+}
+
+/// Nobody, whom events of this command concern.
+#[derive(Debug)]
+struct Nobody;
+
+impl EventRecorder for Nobody {
+    fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}
 }
 
 pub(super) fn check(host: &Host) -> Vec<Finding> {
@@ -31,7 +50,20 @@ fn look(host: &Host) -> Observed {
         filter: actions.split_whitespace().any(|action| action == "kill_process"),
         // Not on every kernel with v2 alone: there the check of cgroups tells.
         memory: controllers.is_empty() || controllers.lines().any(is_enabled),
+        // Only root may start one.
+        refused: (files.is_of_the_host() && rustix::process::geteuid().is_root()).then(attempt).and_then(Result::err),
     }
+}
+
+/// Has a job list an archive without anything in it.
+fn attempt() -> Result<(), String> {
+    let list = || -> Result<(), Box<dyn Error>> {
+        let archive = File::from(memfd_create("archive", MemfdFlags::CLOEXEC)?);
+        let lister = Lister::new(Arc::new(Launcher::new(JobSettings::default())), Arc::new(Nobody));
+        lister.list(archive, Form::Plain, &Limits::default())?.next_entry()?;
+        Ok(())
+    };
+    list().map_err(|error| error_chain(&*error).to_string())
 }
 
 fn judge(observed: &Observed) -> Vec<Finding> {
@@ -39,6 +71,11 @@ fn judge(observed: &Observed) -> Vec<Finding> {
     if !observed.filter {
         let why = "jobs refuse to work without a filter of system calls: no image can be pulled or imported, and no git, HTTP or OCI source read";
         findings.push(Finding::problem("the kernel cannot filter system calls", why, "use a kernel with CONFIG_SECCOMP_FILTER"));
+    }
+    if let Some(reason) = observed.refused.as_ref().filter(|_| observed.filter) {
+        let why = "jobs refuse to work with more rights than they need: no image can be pulled or imported, and no git, HTTP or OCI source read";
+        let hint = "podstead needs namespaces, system call filters and the capabilities of root: in a container, run it privileged";
+        findings.push(Finding::problem(format!("a job cannot be confined on this host: {reason}"), why, hint));
     }
     if !observed.user.is_own {
         findings.push(Finding::note(
@@ -74,10 +111,13 @@ mod tests {
     fn walls_that_are_missing_are_told() {
         let own = JobUser { uid: 990, gid: 990, is_own: true };
         let severities = |observed: Observed| judge(&observed).iter().map(|finding| finding.severity).collect::<Vec<_>>();
-        assert_eq!(severities(Observed { user: own, filter: true, memory: true }), [Severity::Ok]);
-        assert_eq!(severities(Observed { user: own, filter: false, memory: false }), [Severity::Problem, Severity::Note]);
+        assert_eq!(severities(Observed { user: own, filter: true, memory: true, refused: None }), [Severity::Ok]);
+        let refused = Some("unshare".to_owned());
+        let found = judge(&Observed { user: own, filter: true, memory: true, refused: refused.clone() });
+        assert!(found[0].severity == Severity::Problem && found[0].what.ends_with(": unshare"), "{found:?}");
+        assert_eq!(severities(Observed { user: own, filter: false, memory: false, refused }), [Severity::Problem, Severity::Note]);
         let fallback = JobUser { is_own: false, ..own };
-        let found = judge(&Observed { user: fallback, filter: true, memory: true });
+        let found = judge(&Observed { user: fallback, filter: true, memory: true, refused: None });
         assert_eq!(found[0].severity, Severity::Note);
         assert!(found[0].what.contains("podstead-job") && found[0].why.contains("990"), "{found:?}");
     }

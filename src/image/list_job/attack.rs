@@ -57,7 +57,7 @@ pub(super) fn attack(mut archive: File, form: Form, mut to: File) -> Tried {
         "bomb" => {
             let _refused = write(&file("a", u64::MAX, AT), &mut to);
             loop {
-                if to.write_all(&[0; 1 << 16]).is_err() {
+                if to.write_all(&[b' '; 1 << 16]).is_err() {
                     return Tried::Attack(said("no more".to_owned()));
                 }
             }

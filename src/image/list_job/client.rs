@@ -10,6 +10,7 @@ use podstead_container::cgroup::JobLimits;
 use podstead_job::confine::Rlimits;
 use podstead_job::launch::{Job, Launcher};
 use podstead_job::told::Told;
+use podstead_telemetry::error_chain;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use std::fs::File;
 use std::io;
@@ -130,12 +131,8 @@ impl Lister {
     /// Records what an operator has to know of.
     fn tell(&self, error: &ListError, bytes: u64) {
         let ListError::Job(error) = error else { return };
-        let reason = match error {
-            error if error.is_violation() => "JobViolation",
-            error if error.is_limit() => "LimitExceeded",
-            _ => return,
-        };
-        let message = format!("archive of {}: {error}", shown_bytes(bytes));
+        let Some(reason) = error.event() else { return };
+        let message = format!("archive of {}: {}", shown_bytes(bytes), error_chain(error));
         tracing::warn!("{message}");
         self.events.record(&Subject::Node, EventType::Warning, reason, &message);
     }
@@ -162,7 +159,6 @@ fn judge(heard: Option<Message>, end: Option<JobError>) -> Result<(), ListError>
 mod tests {
     use super::super::super::limits::{Bound, Exceeded};
     use super::*;
-    use podstead_telemetry::error_chain;
 
     #[test]
     fn only_a_job_in_order_is_believed() {

@@ -6,6 +6,11 @@ use podstead_job::told::Told;
 use std::io;
 use std::time::Duration;
 
+/// Reasons of events.
+const VIOLATION: &str = "JobViolation";
+const LIMIT: &str = "LimitExceeded";
+const NOT_CONFINED: &str = "JobNotConfined";
+
 /// Reason why a job did not do its task.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
@@ -61,6 +66,16 @@ impl JobError {
     /// Returns true if another attempt with the same content would end in the same way.
     pub fn is_refusal(&self) -> bool {
         self.is_violation() || self.is_limit()
+    }
+
+    /// The event that tells of it; `None` where the failure of the pull, import or source is enough.
+    pub fn event(&self) -> Option<&'static str> {
+        match self {
+            error if error.is_violation() => Some(VIOLATION),
+            error if error.is_limit() => Some(LIMIT),
+            Self::Confine(_) => Some(NOT_CONFINED),
+            _ => None,
+        }
     }
 
     /// Returns true if the job ended for a reason that the content may have no part in: killed by somebody, or an error of its own.

@@ -17,6 +17,7 @@ use podstead_job::launch::{End, Job, JobSettings, Launcher, MessageError};
 use podstead_job::told::Told;
 use podstead_job::tree::{Access, detached};
 use podstead_sys::mounts;
+use podstead_telemetry::error_chain;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
@@ -165,12 +166,8 @@ impl Unpacker {
     /// Records what an operator has to know of.
     fn tell<R>(&self, error: &LayerError, source: &Digesting<R>) {
         let LayerError::Job(error) = error else { return };
-        let reason = match error {
-            error if error.is_violation() => "JobViolation",
-            error if error.is_limit() => "LimitExceeded",
-            _ => return,
-        };
-        let message = format!("layer of {} bytes: {error}", source.count());
+        let Some(reason) = error.event() else { return };
+        let message = format!("layer of {} bytes: {}", source.count(), error_chain(error));
         tracing::warn!("{message}");
         self.events.record(&Subject::Node, EventType::Warning, reason, &message);
     }

@@ -1,7 +1,7 @@
 //! The daemon's side: starts a job for an archive, and checks what comes back.
 
 use super::TASK;
-use super::wire::{self, FailedKind, HEAD_MAX, Message, Request};
+use super::wire::{self, FORM_MAX, FailedKind, Message, Request};
 use crate::tree_rules::{ReadLimits, TreeFiles};
 use podstead_container::cgroup::JobLimits;
 use podstead_image::list_job::Lister;
@@ -9,6 +9,7 @@ use podstead_image::unpack_job::{JobError, ProcessLimits, of_end};
 use podstead_job::confine::Rlimits;
 use podstead_job::launch::{Job, Launcher, MessageError};
 use podstead_job::told::Told;
+use podstead_telemetry::error_chain;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
@@ -74,11 +75,8 @@ impl ArtifactJobs {
     }
 
     fn ask(&self, archive: &[u8], path: &str, limits: &ReadLimits) -> Result<TreeFiles, ReadError> {
-        let process = ProcessLimits {
-            memory: MEMORY,
-            cpu_secs: CPU_SECS,
-            file_bytes: limits.max_total_bytes.saturating_add(HEAD_MAX as u64 + 4),
-        };
+        let process =
+            ProcessLimits { memory: MEMORY, cpu_secs: CPU_SECS, file_bytes: limits.max_total_bytes.saturating_add(FORM_MAX) };
         let (from_daemon, mut to_job) = io::pipe().map_err(JobError::Prepare)?;
         let answer = memfd_create("files", MemfdFlags::CLOEXEC).map_err(|errno| JobError::Prepare(errno.into()))?;
         let ProcessLimits { memory, cpu_secs, file_bytes } = process;
@@ -115,12 +113,8 @@ impl ArtifactJobs {
     /// Records what an operator has to know of.
     fn tell(&self, error: &ReadError, bytes: usize) {
         let ReadError::Job(error) = error else { return };
-        let reason = match error {
-            error if error.is_violation() => "JobViolation",
-            error if error.is_limit() => "LimitExceeded",
-            _ => return,
-        };
-        let message = format!("archive of {bytes} bytes with manifests: {error}");
+        let Some(reason) = error.event() else { return };
+        let message = format!("archive of {bytes} bytes with manifests: {}", error_chain(error));
         tracing::warn!("{message}");
         self.events.record(&Subject::Node, EventType::Warning, reason, &message);
     }

@@ -197,6 +197,12 @@ const EVENTS: &[(&str, &str, &str, &str)] = &[
     ),
     (
         "host",
+        "JobNotConfined",
+        "Warning",
+        "a process that asks servers, unpacks images or reads git objects could not give up its rights, and refused to work; `podstead doctor jobs` says why",
+    ),
+    (
+        "host",
         "LimitExceeded",
         "Warning",
         "a process that asks servers, unpacks images or reads git objects used up its memory or time and was killed",

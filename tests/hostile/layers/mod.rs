@@ -3,6 +3,7 @@
 mod archive;
 mod archives;
 mod bombs;
+mod confinement;
 mod depth;
 mod escapes;
 mod full_disks;

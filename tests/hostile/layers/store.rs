@@ -47,11 +47,19 @@ impl Store {
 
     /// A store in a directory that has something mounted on `images`.
     pub(super) fn at(directory: tempfile::TempDir, config: ImageStoreConfig) -> Self {
+        let jobs = JobSettings { program: crate::support::binary("podstead"), ..config.jobs };
+        Self::made(directory, ImageStoreConfig { jobs, ..config })
+    }
+
+    /// A store whose jobs are the program of `config`.
+    pub(super) fn with_program(config: ImageStoreConfig) -> Self {
+        Self::made(tempfile::tempdir().unwrap(), config)
+    }
+
+    fn made(directory: tempfile::TempDir, config: ImageStoreConfig) -> Self {
         fs::create_dir(directory.path().join("outside")).unwrap();
         fs::write(directory.path().join("outside/bystander"), "untouched").unwrap();
         let events = Arc::<Recorded>::default();
-        let jobs = JobSettings { program: crate::support::binary("podstead"), ..config.jobs };
-        let config = ImageStoreConfig { jobs, ..config };
         let store = ImageStore::open(&directory.path().join("images"), config, Arc::<Recorded>::clone(&events)).unwrap();
         Self { directory, store, events }
     }

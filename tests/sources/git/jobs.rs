@@ -6,7 +6,7 @@
 use super::repository::Repository;
 use super::servers::{Inetd, git_daemon};
 use super::{Nobody, jobs, options, shown, start};
-use crate::support::Slice;
+use crate::support::{Slice, without};
 use podstead::artifact::SourceReport;
 use podstead::job::launch::{JobSettings, Launcher};
 use podstead::source::git::GitOptions;
@@ -93,6 +93,20 @@ async fn forbidden_system_calls_end_the_job() {
     for word in ["execve", "socket", "mount", "fork", "setuid-program"] {
         let text = attacked_by_pack(word).await;
         assert!(text.contains("made a forbidden system call and was killed"), "{word}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn jobs_without_capabilities_to_give_up_rights_refuse_to_work() {
+    let programs = tempfile::tempdir().unwrap();
+    let repository = Repository::with(&[("web.yaml", "kind: Pod\n")]);
+    for (capability, step) in [("sys_admin", "leave the host"), ("setuid", "become another user")] {
+        let (state, events) = (tempfile::tempdir().unwrap(), Arc::new(Recorded::default()));
+        let launcher = Launcher::new(without(programs.path(), "objects", capability));
+        let jobs = Arc::new(ObjectJobs::new(Arc::new(launcher), events.clone()));
+        let text = start(GitOptions { jobs, ..options(&repository.url(), state.path()) }).failure().await;
+        assert!(text.contains(&format!("cannot give up its rights on this host: '{step}")), "{capability}: {text}");
+        assert_eq!(*events.0.lock().unwrap(), ["JobNotConfined"], "{capability}");
     }
 }
 

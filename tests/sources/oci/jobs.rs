@@ -5,9 +5,10 @@
 use super::artifact::{flux, of};
 use super::hostile::Fake;
 use super::{Following, Nobody, OciOptions, files, jobs, pairs, tag};
-use crate::support::Slice;
+use crate::support::{Slice, without};
 use podstead::artifact::SourceReport;
-use podstead::job::launch::JobSettings;
+use podstead::job::launch::{JobSettings, Launcher};
+use podstead::source::tree_job::ArtifactJobs;
 use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use serde_json::json;
 use std::path::PathBuf;
@@ -95,6 +96,20 @@ async fn memory_and_time_end_at_their_limits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_without_capabilities_to_give_up_rights_refuse_to_work() {
+    let (fake, programs) = (Fake::start(), tempfile::tempdir().unwrap());
+    fake.serve("latest", &of(&[("web.yaml", "1")]));
+    for (capability, step) in [("sys_admin", "leave the host"), ("setuid", "become another user")] {
+        let events = Arc::new(Recorded::default());
+        let launcher = Launcher::new(without(programs.path(), "artifact", capability));
+        let jobs = Arc::new(ArtifactJobs::new(Arc::new(launcher), events.clone()));
+        let text = Following::start(OciOptions { jobs, ..fake.bench.options(&fake.url(), tag("latest")) }).failure().await;
+        assert!(text.contains(&format!("cannot give up its rights on this host: '{step}")), "{capability}: {text}");
+        assert_eq!(*events.0.lock().unwrap(), ["JobNotConfined"], "{capability}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lies_of_a_job_are_not_believed() {
     let fake = Fake::start();
     for (word, expected) in [
@@ -102,6 +117,9 @@ async fn lies_of_a_job_are_not_believed() {
         ("giant", "more bytes than a source has"),
         ("fewer", "less than it tells of"),
         ("nothing", "less than it tells of"),
+        ("many", "more files than a source has"),
+        ("names", "more names than any source has"),
+        ("long", "a longer name than any"),
     ] {
         let (text, events) = attacked(&fake, word, JobSettings::default()).await;
         assert!(text.contains("broke the rules of its messages") && text.contains(expected), "{word}: {text}");

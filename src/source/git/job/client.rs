@@ -12,6 +12,7 @@ use podstead_job::confine::Rlimits;
 use podstead_job::conversation::Conversation;
 use podstead_job::launch::{Launcher, MessageError};
 use podstead_job::tree::{Access, detached};
+use podstead_telemetry::error_chain;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
 use std::fs::{self, File};
 use std::io::Write;
@@ -144,7 +145,7 @@ impl ObjectJobs {
     /// Records what an operator has to know of.
     pub(in crate::git) fn tell(&self, error: &JobError, path: &Path) {
         if let Some(reason) = error.event() {
-            let message = format!("repository {}: {error}", path.display());
+            let message = format!("repository {}: {}", path.display(), error_chain(error));
             tracing::warn!("{message}");
             self.events.record(&Subject::Node, EventType::Warning, reason, &message);
         }

@@ -63,7 +63,8 @@ impl JobError {
         match self {
             Self::Violation | Self::BadAnswer(_) | Self::AnotherObject(_) => Some("JobViolation"),
             Self::Memory | Self::ProcessorTime | Self::FileSize | Self::Hangs(_) => Some("LimitExceeded"),
-            Self::Start(_) | Self::Prepare(_) | Self::Confine(_) | Self::Signal(_) | Self::NoAnswer(_) | Self::Panic(_) => None,
+            Self::Confine(_) => Some("JobNotConfined"),
+            Self::Start(_) | Self::Prepare(_) | Self::Signal(_) | Self::NoAnswer(_) | Self::Panic(_) => None,
         }
     }
 
