@@ -1,11 +1,11 @@
 //! From `podstead-shim pod CONFIG` to a running shim.
 //!
 //! ```text
-//! started by the daemon ── joins the shim's cgroup ── forks ──┬── makes and pins the namespaces ────────────┬── waits ── exits 0
-//!                                                            └── the shim: own session, socket, /dev/shm ──┴── ready ── serves
+//! started by the daemon ── forks into the shim's cgroup ── forks ──┬── makes and pins the namespaces ────────────┬── waits ── exits 0
+//!                                                                 └── the shim: own session, socket, /dev/shm ──┴── ready ── serves
 //! ```
-//! Both halves work at the same time. The first process ends when the shim is ready, so that its exit code tells the daemon all it has
-//! to wait for, and the shim is nobody's child.
+//! Both halves work at the same time. The first half tells on standard output that the shim is ready, or on standard error why there is none, and ends.
+//! The process that the daemon started ends some milliseconds later, and the shim is nobody's child. Only that process is in the daemon's cgroup.
 
 use super::event_loop::{LoopError, PodShim};
 use super::shared_pid::SharedPidInit;
@@ -15,12 +15,14 @@ use nix::sys::prctl;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::stat::{Mode, umask};
-use podstead_container::cgroup::CgroupError;
-use podstead_container::protocol::ShimConfig;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+use podstead_container::cgroup::{CgroupError, Cgroups};
+use podstead_container::protocol::{SHIM_READY, ShimConfig};
 use podstead_sys::empty_mounts;
 use podstead_sys::namespaces::{self, Namespace, NamespaceError};
 use podstead_sys::own_memory;
-use podstead_sys::process::{Fork, close_others, exit_at_once, fork, ignore_signal};
+use podstead_sys::process::{Fork, close_others, exit_at_once, fork, fork_into_cgroup, ignore_signal};
 use podstead_sys::self_exec;
 use podstead_sys::user_namespace::{self, UserNamespaceError};
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
@@ -86,8 +88,8 @@ pub(super) enum LaunchError {
     Serve(#[source] LoopError),
 }
 
-/// Becomes the shim of the pod that `config` describes. Returns in the process that was started when the shim is ready, and in the shim
-/// when it has ended.
+/// Becomes the shim of the pod that `config` describes. Returns in the process that was started, and in the first half, when the shim is ready or there
+/// is none, and in the shim when it has ended.
 pub(super) fn run(config: &Path) -> Result<(), LaunchError> {
     // The daemon's parent may have left descriptors open; a shim outlives them all.
     close_others();
@@ -98,10 +100,11 @@ pub(super) fn run(config: &Path) -> Result<(), LaunchError> {
     let text = fs::read(config).map_err(|source| LaunchError::ReadConfig(config.to_owned(), source))?;
     let config: ShimConfig =
         serde_json::from_slice(&text).map_err(|source| LaunchError::DecodeConfig(config.to_owned(), source))?;
-    let cgroups = config.cgroups().map_err(LaunchError::Cgroup)?;
-    cgroups.attach(&cgroups.shim(&config.spec.uid), 0).map_err(LaunchError::Cgroup)?;
     umask(Mode::S_IWGRP | Mode::S_IWOTH);
-
+    if let Some(started) = join_cgroup(&config)? {
+        // It tells its errors itself.
+        return wait_for_end(started);
+    }
     let (mut first_half, second_half) = UnixStream::pair().map_err(LaunchError::SocketPair)?;
     match fork(CloneFlags::empty()).map_err(LaunchError::Fork)? {
         Fork::Child => {
@@ -111,12 +114,62 @@ pub(super) fn run(config: &Path) -> Result<(), LaunchError> {
         Fork::Parent(shim) => {
             drop(second_half);
             let result = make_namespaces(&config).and_then(|()| wait_until_ready(&mut first_half));
+            if result.is_ok() {
+                let mut stdout = io::stdout();
+                // A daemon that is gone finds the shim when it is back.
+                let _gone = stdout.write_all(&[SHIM_READY]).and_then(|()| stdout.flush());
+            }
             if result.is_err()
                 && let Ok(shim) = podstead_sys::pidfd::open(shim)
             {
                 let _gone = podstead_sys::pidfd::send_signal(&shim, libc::SIGKILL);
             }
             result
+        }
+    }
+}
+
+/// Goes into the shim's cgroup, in the ways that wait for nobody: in hierarchies of v1 this process itself, and in that of v2 a new process, whose id
+/// the old one returns with.
+fn join_cgroup(config: &ShimConfig) -> Result<Option<u32>, LaunchError> {
+    let cgroups = config.cgroups().map_err(LaunchError::Cgroup)?;
+    let group = cgroups.shim(&config.spec.uid);
+    cgroups.join_v1(&group).map_err(LaunchError::Cgroup)?;
+    let Some(directory) = cgroups.directory_v2(&group) else { return Ok(None) };
+    let starter = Pid::this();
+    let forked = fs::File::open(&directory).map(|opened| fork_into_cgroup(opened.as_fd()));
+    match forked {
+        Ok(Ok(Fork::Parent(started))) => {
+            // The daemon listens until nobody can say anything.
+            for stream in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+                let _closed = nix::unistd::close(stream);
+            }
+            // This move waits, and the kernel is prepared then for that of the first container's process. Not earlier: the ways into the cgroup would
+            // wait for it.
+            let _unmoved = Cgroups::join_v2(&directory);
+            Ok(Some(started))
+        }
+        Ok(Ok(Fork::Child)) => {
+            // Whoever kills the process that the daemon started means the whole start.
+            prctl::set_pdeathsig(Signal::SIGKILL).map_err(|source| LaunchError::Attribute("end with the parent", source))?;
+            if Pid::parent() != starter {
+                exit_at_once(1);
+            }
+            Ok(None)
+        }
+        // A kernel that has no such fork, or a group that is not there, of which this tells.
+        Ok(Err(_)) | Err(_) => Cgroups::join_v2(&directory).map(|()| None).map_err(LaunchError::Cgroup),
+    }
+}
+
+/// Waits for the end of a child.
+fn wait_for_end(child: u32) -> Result<(), LaunchError> {
+    loop {
+        match waitpid(Pid::from_raw(child.cast_signed()), None) {
+            Err(nix::Error::EINTR) => {}
+            Ok(WaitStatus::Exited(_, code)) if code != 0 => exit_at_once(code),
+            Ok(_) => return Ok(()),
+            Err(error) => return Err(LaunchError::Attribute("wait for the first half of the start", error)),
         }
     }
 }

@@ -124,7 +124,17 @@ impl Hierarchies {
 
     /// Roots of all hierarchies.
     pub(super) fn all(&self) -> Vec<&Path> {
-        self.v1.iter().map(|hierarchy| hierarchy.mount.as_path()).chain(self.v2.as_deref()).collect()
+        self.v1().chain(self.v2()).collect()
+    }
+
+    /// Roots of the hierarchies of v1.
+    pub(super) fn v1(&self) -> impl Iterator<Item = &Path> {
+        self.v1.iter().map(|hierarchy| hierarchy.mount.as_path())
+    }
+
+    /// Root of the hierarchy of v2, with or without controllers.
+    pub(super) fn v2(&self) -> Option<&Path> {
+        self.v2.as_deref()
     }
 
     /// Root of the hierarchy that tracks the processes of a group: one that libcontainer puts containers into.

@@ -167,7 +167,9 @@ impl RealTree {
         let mut command = Command::new("sh");
         command.args(["-c", &waiting]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let mut child = command.spawn().unwrap();
-        self.cgroups.attach(group, child.id()).unwrap();
+        for root in self.cgroups.hierarchies.all() {
+            fs::write(below(root, group).join("cgroup.procs"), child.id().to_string()).unwrap();
+        }
         drop(child.stdin.take());
         let pid = child.id();
         self.children.push(child);

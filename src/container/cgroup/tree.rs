@@ -24,6 +24,12 @@ pub struct Cgroups {
 /// Controllers to enable for the children of a group on v2, where the host has them.
 const CONTROLLERS: [&str; 6] = ["cpu", "memory", "pids", "cpuset", "io", "hugetlb"];
 
+/// File of a group of v1 with its threads: whoever writes to it is moved at once ([`Cgroups::join_v1`]).
+const THREADS_V1: &str = "tasks";
+
+/// The writer, in files with the members of a group.
+const CALLER: &str = "0";
+
 impl Cgroups {
     /// Name of the top group, unless tests or a second instance use another.
     pub const DEFAULT_SLICE: &str = podstead_sys::layout::DEFAULT_SLICE;
@@ -108,25 +114,38 @@ impl Cgroups {
         self.write(path, resources)
     }
 
-    /// Moves a process into a group that was made by [`Cgroups::create_shim`], in all hierarchies. 0 is the caller.
-    pub fn attach(&self, path: &Path, pid: u32) -> Result<(), CgroupError> {
-        for root in self.hierarchies.all() {
+    /// Moves the calling thread, which has to be its process's only one, into a group that was made by [`Cgroups::create_shim`], in the hierarchies
+    /// of v1. The kernel waits for nobody: no process can fork or end in the midst of such a move (`cgroup_procs_write_start` in
+    /// `kernel/cgroup/cgroup.c`). All other moves may wait for some milliseconds ([`podstead_sys::cgroup_moves`]).
+    pub fn join_v1(&self, path: &Path) -> Result<(), CgroupError> {
+        for root in self.hierarchies.v1() {
             inherit_cpuset(root, path)?;
-            write(&below(root, path).join("cgroup.procs"), &pid.to_string())?;
+            write(&below(root, path).join(THREADS_V1), CALLER)?;
         }
         Ok(())
     }
 
+    /// The directory of a group in the hierarchy of v2, if there is one: for [`podstead_sys::process::fork_into_cgroup`], which does not wait either.
+    pub fn directory_v2(&self, path: &Path) -> Option<PathBuf> {
+        self.hierarchies.v2().map(|root| below(root, path))
+    }
+
+    /// Moves the caller into the group with this directory in the hierarchy of v2.
+    pub fn join_v2(directory: &Path) -> Result<(), CgroupError> {
+        write(&directory.join("cgroup.procs"), CALLER)
+    }
+
     /// Opens the ways into a group that was made by libcontainer, in the hierarchies that it made it in: a process that writes `0` to each
-    /// is in it. For processes that cannot see the hierarchies any more when they go in.
+    /// is in it, if it has one thread. For processes that cannot see the hierarchies any more when they go in.
     pub fn entrances(&self, path: &Path) -> Result<Vec<fs::File>, CgroupError> {
+        let v1 = self.hierarchies.v1().map(|root| below(root, path).join(THREADS_V1));
+        let v2 = self.hierarchies.v2().map(|root| below(root, path).join("cgroup.procs"));
         let mut entrances = Vec::new();
-        for root in self.hierarchies.all() {
-            let file = below(root, path).join("cgroup.procs");
+        for file in v1.chain(v2) {
             match fs::OpenOptions::new().write(true).open(&file) {
                 Ok(entrance) => entrances.push(entrance),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => return Err(CgroupError::Write { path: file, value: "0".to_owned(), source }),
+                Err(source) => return Err(CgroupError::Write { path: file, value: CALLER.to_owned(), source }),
             }
         }
         Ok(entrances)

@@ -24,3 +24,6 @@ pub use times::{ShimStep, StepTime, StepTimes};
 /// Protocol version of this build. Raised when a change cannot be expressed by optional fields; the shim serves any client, so it is the
 /// daemon that looks at the shim's number.
 pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Byte on the standard output of a shim's start: the shim is ready. Processes of the start may end some milliseconds later.
+pub const SHIM_READY: u8 = b'+';

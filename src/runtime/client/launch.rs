@@ -4,7 +4,7 @@ use super::connection::{Connection, Heard, HeldConnection};
 use super::{Inner, PodView, blocking, loss, teardown};
 use crate::RuntimeError;
 use jiff::Timestamp;
-use podstead_container::protocol::{Answer, ShimConfig, ShimEventKind, ShimHello, ShimStatus, ShimStep, StepTimes};
+use podstead_container::protocol::{Answer, SHIM_READY, ShimConfig, ShimEventKind, ShimHello, ShimStatus, ShimStep, StepTimes};
 use podstead_container::record::{Durability, SandboxRecord};
 use podstead_container::{PodLifecycleEvent, PodLifecycleEventKind, SandboxSpec, SandboxState, SandboxStatus};
 use podstead_pod::{PodFullName, PodUid};
@@ -23,11 +23,15 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use tokio::process::Command;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 /// A shim is ready in milliseconds; a machine that is overloaded takes longer.
 const READY: Duration = Duration::from_secs(60);
+
+/// Bytes of a start that are read.
+const MAX_SAID: u64 = 64 * 1024;
 
 /// Seconds that the shim gives its helpers.
 const HELPER_TIMEOUT_SECS: u64 = 120;
@@ -75,6 +79,8 @@ pub(super) async fn create_sandbox(inner: &Arc<Inner>, spec: &SandboxSpec) -> Re
     let (started, recorded) = tokio::join!(started, recorded);
     started?;
     recorded?;
+    // The first container's process moves in some milliseconds, and the shim's start has prepared for that a while ago.
+    cgroup_moves::prepare_in_background();
     let began = Tick::now();
     let (connection, hello, shim_status) = connect(inner, &spec.uid).await?;
     inner.trace(uid, Step::ShimConnect, began);
@@ -98,8 +104,6 @@ fn prepare(inner: &Inner, spec: SandboxSpec, created_at: Timestamp) -> Result<Pr
         .create_pod(spec.qos, &uid, &spec.resources)
         .map_err(|error| RuntimeError::failed("create the pod's cgroup", error))?;
     inner.cgroups.create_shim(&uid).map_err(|error| RuntimeError::failed("create the shim's cgroup", error))?;
-    // The shim moves into its cgroup first of all. Not earlier than here: making a cgroup would wait for it.
-    cgroup_moves::prepare_in_background();
     make_records_directory(paths, &uid)?;
     let run = paths.pod_run(&uid);
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&run);
@@ -136,15 +140,14 @@ fn make_records_directory(paths: &Paths, uid: &PodUid) -> Result<(), RuntimeErro
     made.map_err(|error| RuntimeError::failed(format!("create {}", directory.display()), error))
 }
 
-/// Starts the shim and waits until the process that was started has ended: then the shim is ready, or standard error says why not.
-/// `empty` is a mount namespace with nothing in it.
+/// Starts the shim and waits until it is ready, or has said why not. `empty` is a mount namespace with nothing in it.
 async fn start_shim(binary: &Path, config: &Path, pod: &PodFullName, empty: Option<OwnedFd>) -> Result<(), RuntimeError> {
     let operation = "start the shim";
     // Where the kernel cannot make it, the shim tries it itself and executes itself a second time.
     let read_only = ReadOnlyBinary::open(binary);
     let program = read_only.as_ref().map_or_else(|_| binary.to_owned(), ReadOnlyBinary::path);
     // No working directory is set: for that, the standard library would have to copy this process to start another. The shim goes to `/` itself.
-    let child = Command::new(program)
+    let mut child = Command::new(program)
         .arg0(binary)
         .arg("pod")
         .arg(config)
@@ -152,20 +155,57 @@ async fn start_shim(binary: &Path, config: &Path, pod: &PodFullName, empty: Opti
         .arg(pod.to_string())
         .env_clear()
         .stdin(empty.map_or_else(Stdio::null, Stdio::from))
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| RuntimeError::failed(format!("execute {}", binary.display()), error))?;
-    let output = timeout(READY, child.wait_with_output()).await;
-    let output =
-        output.map_err(|late| RuntimeError::failed(operation, late))?.map_err(|error| RuntimeError::failed(operation, error))?;
-    if output.status.success() {
-        return Ok(());
+    let told = timeout(READY, hear_start(&mut child)).await;
+    let told =
+        told.map_err(|late| RuntimeError::failed(operation, late))?.map_err(|error| RuntimeError::failed(operation, error))?;
+    match told {
+        Start::Ready => {
+            tokio::spawn(async move {
+                let _ended = child.wait().await;
+            });
+            Ok(())
+        }
+        Start::Failed(reason) => Err(RuntimeError::failed(operation, reason)),
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let reason = if said.trim().is_empty() { output.status.to_string() } else { said.trim().to_owned() };
-    Err(RuntimeError::failed(operation, reason))
+}
+
+/// End of a shim's start.
+enum Start {
+    /// The shim serves.
+    Ready,
+    /// There is none, for this reason.
+    Failed(String),
+}
+
+/// Reads what the processes of a start say, until none of them can say anything.
+async fn hear_start(child: &mut Child) -> io::Result<Start> {
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let (said, complaint) = tokio::try_join!(read_all(stdout), read_all(stderr))?;
+    if said == [SHIM_READY] {
+        return Ok(Start::Ready);
+    }
+    let status = child.wait().await?;
+    let complaint = String::from_utf8_lossy(&complaint);
+    Ok(match (status.success(), complaint.trim()) {
+        // A shim that does not say it.
+        (true, _) => Start::Ready,
+        (false, "") => Start::Failed(status.to_string()),
+        (false, reason) => Start::Failed(reason.to_owned()),
+    })
+}
+
+async fn read_all(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        // An error is a sentence.
+        stream.take(MAX_SAID).read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
 }
 
 /// Connects to a living shim, whose events go into the view from the release of the connection on.

@@ -6,7 +6,6 @@
 use super::DirectoryOptions;
 use super::listing::Witness;
 use podstead_artifact::wake::Asked;
-use podstead_sys::cgroup_moves;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -152,18 +151,12 @@ impl Hints {
     /// `not_before` the earliest time for one.
     pub(super) fn wait(&self, options: &DirectoryOptions, storm: Duration, not_before: Instant, timer: Instant) -> Wake {
         let mut state = self.lock();
-        let mut is_announced = false;
         loop {
             let now = Instant::now();
             if state.stopped {
                 return Wake::Stop;
             }
             let due = state.due(options.quiet, storm).map(|due| due.max(not_before));
-            // Changes become starts as a rule, and the quiet time is about what the first one would wait for.
-            if due.is_some_and(|due| due <= now + options.quiet) && !is_announced {
-                is_announced = true;
-                cgroup_moves::prepare_in_background();
-            }
             if due.is_some_and(|due| due <= now) {
                 let calm = state.changed.is_none_or(|burst| burst.last + burst.quiet(options.quiet) <= now);
                 return if calm { Wake::Calm } else { Wake::Storm };

@@ -30,6 +30,33 @@ async fn containers_of_pod_share_their_namespaces() {
     assert_eq!(host.leftovers(), Vec::<String>::new());
 }
 
+/// The group of a process in each hierarchy that is mounted, by the line of its file in `/proc`.
+fn groups_in(text: &str) -> Vec<String> {
+    text.lines().filter_map(|line| line.splitn(3, ':').nth(2)).map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shim_and_processes_are_in_their_groups_in_each_hierarchy() {
+    let host = Host::new();
+    let node = host.node();
+    let pod = host.pod("groups");
+    let shim = node.runtime.create_sandbox(&pod).await.unwrap().shim_pid.unwrap();
+    let own = host.cgroups().shim(&pod.uid).display().to_string();
+    let groups = groups_in(&fs::read_to_string(format!("/proc/{shim}/cgroup")).unwrap());
+    assert_eq!(groups.iter().filter(|group| **group != own).collect::<Vec<_>>(), Vec::<&String>::new(), "the shim is in {own}");
+    let container = host.container(&pod, "main", "cat /proc/self/cgroup; sleep 1000");
+    node.runtime.start_container(&container).await.unwrap();
+    let (executed, errors, code) = node.exec(&container, &["cat", "/proc/self/cgroup"]).await;
+    assert_eq!((errors.as_str(), code), ("", Some(0)));
+    super::harness::eventually("the first process has told its groups", || host.log(&container).len() == groups.len()).await;
+    let of_first = groups_in(&host.log(&container).join("\n"));
+    // The root is the container's group in a namespace of its own.
+    assert!(of_first.iter().any(|group| group == "/" || group.ends_with(container.id.as_str())), "{of_first:?}");
+    assert_eq!(groups_in(&executed), of_first, "the executed process is where the first one is");
+    node.runtime.stop_sandbox(&pod.uid).await.unwrap();
+    assert_eq!(host.leftovers(), Vec::<String>::new());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn pod_may_use_namespaces_of_host() {
     let host = Host::new();
