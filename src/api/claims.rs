@@ -3,8 +3,8 @@
 
 use super::Backend;
 use super::failure::ApiFailure;
+use super::key::SOURCE_ANNOTATION;
 use super::objects::stable_uid;
-use super::published::SOURCE_ANNOTATION;
 use super::request::Query;
 use super::respond::{self, Answer};
 use super::route::PodPath;

@@ -1,6 +1,7 @@
 //! ControllerRevisions: the earlier templates of StatefulSets and DaemonSets, read-only.
 
-use super::published::{Published, SOURCE_ANNOTATION};
+use super::key::SOURCE_ANNOTATION;
+use super::published::Published;
 use super::show::age_since;
 use super::table::Column;
 use super::templates;

@@ -1,9 +1,10 @@
 //! Discovery: which groups and resources there are, for kubectl and client libraries.
 
 use super::kinds::{CONTROLLER_REVISIONS, Review};
+use super::kinds::{OWN_GROUP, OWN_VERSION};
 use super::resource::WorkloadResource;
 use super::respond::{self, Answer};
-use super::route::{METRICS_GROUP, OWN_GROUP, OWN_VERSION, WorkloadGroup};
+use super::route::{METRICS_GROUP, WorkloadGroup};
 use super::{event_api, leases, networking, storage};
 use hyper::{HeaderMap, header};
 use podstead_expand::CONTROLLER_REVISION;

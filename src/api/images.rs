@@ -2,8 +2,8 @@
 
 use super::Backend;
 use super::failure::ApiFailure;
+use super::kinds::OWN_API_VERSION;
 use super::respond::{self, Answer};
-use super::route::OWN_API_VERSION;
 use super::show::age_since;
 use super::table::Column;
 use bytes::Bytes;

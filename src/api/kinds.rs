@@ -1,10 +1,16 @@
 //! Kinds and commands that paths name. **Pure**.
 
-use super::route::OWN_GROUP;
 use super::{leases, networking, storage};
 use podstead_manifest::schema::{Struct, table};
 use podstead_pod::objects::ObjectKind;
 use std::time::Duration;
+
+/// Our API group.
+pub const OWN_GROUP: &str = "podstead.dev";
+/// The version of it.
+pub const OWN_VERSION: &str = "v1alpha1";
+/// Both, as objects have them.
+pub(super) const OWN_API_VERSION: &str = "podstead.dev/v1alpha1";
 
 /// The plural of ControllerRevision, as in paths.
 pub(super) const CONTROLLER_REVISIONS: &str = "controllerrevisions";

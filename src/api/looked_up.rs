@@ -3,11 +3,12 @@
 
 use super::collection::Lag;
 use super::failure::ApiFailure;
+use super::key::PodKey;
 use super::kinds::LookedUpKind;
+use super::kinds::OWN_API_VERSION;
 use super::looked_up_journals::Shelf;
-use super::published::PodKey;
 use super::published_objects::{self, ObjectCollection, PublishedObject};
-use super::route::{OWN_API_VERSION, PodPath};
+use super::route::PodPath;
 use super::table::Column;
 use super::{
     Backend, claims, controller_revisions, endpoints, images, leases, namespaces, network_policies, networking, nodes, objects,

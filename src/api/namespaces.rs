@@ -2,8 +2,8 @@
 //! name is one.
 
 use super::Backend;
+use super::key::SOURCE_ANNOTATION;
 use super::objects::stable_uid;
-use super::published::SOURCE_ANNOTATION;
 use super::show::age_since;
 use super::table::Column;
 use jiff::Timestamp;

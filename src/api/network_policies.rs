@@ -1,8 +1,8 @@
 //! NetworkPolicies as they are served. **Pure**.
 
+use super::key::SOURCE_ANNOTATION;
 use super::networking::OBJECT_KIND;
 use super::objects::shown_of;
-use super::published::SOURCE_ANNOTATION;
 use super::show::selector_text;
 use super::table::{AGE, Column, age_of};
 use jiff::Timestamp;

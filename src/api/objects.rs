@@ -1,6 +1,6 @@
 //! ConfigMaps and Secrets, read-only. Of a Secret only keys and sizes are shown, never values.
 
-use super::published::SOURCE_ANNOTATION;
+use super::key::SOURCE_ANNOTATION;
 use super::table::{AGE, Column, age_of};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;

@@ -1,7 +1,7 @@
 //! Pulls under way.
 
 use super::Backend;
-use super::route::OWN_API_VERSION;
+use super::kinds::OWN_API_VERSION;
 use super::show::{age_since, human_duration, human_size};
 use super::table::Column;
 use jiff::Timestamp;

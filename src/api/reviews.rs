@@ -109,7 +109,7 @@ fn rules(grants: &Grants, namespace: &str) -> Value {
             rule(&reading, &["*"], &["*"]),
             rule(&["create", "update", "patch", "delete"], &["", "apps", "batch", networking::GROUP], &objects),
             rule(&["create"], &[""], &["pods/exec", "pods/attach", "pods/portforward"]),
-            rule(&["create"], &[crate::route::OWN_GROUP], &["sources/sync", "cronjobs/run"]),
+            rule(&["create"], &[crate::kinds::OWN_GROUP], &["sources/sync", "cronjobs/run"]),
         ],
         Some(Role::Admin) => vec![rule(&["*"], &["*"], &["*"])],
     };

@@ -1,7 +1,7 @@
 //! From a path to what it asks for. **Pure**.
 
 use super::event_api::{self, EventApi};
-use super::kinds::{CONTROLLER_REVISIONS, LookedUpKind, Page, PodOrder, Review, ServedKind};
+use super::kinds::{CONTROLLER_REVISIONS, LookedUpKind, OWN_GROUP, OWN_VERSION, Page, PodOrder, Review, ServedKind};
 use super::resource::WorkloadResource;
 use super::{leases, networking, storage};
 use podstead_workload::object::WorkloadKind;
@@ -208,12 +208,6 @@ impl WorkloadGroup {
 
 /// The group of resource usage.
 pub(super) const METRICS_GROUP: &str = "metrics.k8s.io";
-/// Our API group.
-pub const OWN_GROUP: &str = "podstead.dev";
-/// The version of it.
-pub const OWN_VERSION: &str = "v1alpha1";
-/// Both, as objects have them.
-pub(super) const OWN_API_VERSION: &str = "podstead.dev/v1alpha1";
 
 impl Route {
     /// The collection that an object is in, and its name, for a watch of one object; any other route as it is.

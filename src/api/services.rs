@@ -1,8 +1,8 @@
 //! Services and their EndpointSlices as they are served: list, get, watch and tables.
 
 use super::failure::ApiFailure;
+use super::key::{PodKey, SOURCE_ANNOTATION};
 use super::kinds::ServedKind;
-use super::published::{PodKey, SOURCE_ANNOTATION};
 use super::published_objects::{self, ObjectCollection, PublishedObject, Replacement};
 use super::route::PodPath;
 use super::table::{AGE, Column, age_of};

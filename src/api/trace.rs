@@ -1,9 +1,10 @@
 //! Traces of a pod: `GET .../namespaces/NAMESPACE/pods/NAME/trace` of podstead's own group.
 
 use super::Backend;
+use super::kinds::OWN_API_VERSION;
 use super::pods::Pods;
 use super::respond::{self, Answer};
-use super::route::{OWN_API_VERSION, PodPath};
+use super::route::PodPath;
 use podstead_telemetry::trace::Trace;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,8 @@
 //! From a request to the words of Kubernetes' authorization: verb, resource, namespace, name. **Pure**.
 
+use crate::kinds::OWN_GROUP;
 use crate::resource::workload_resource;
-use crate::route::{METRICS_GROUP, OWN_GROUP, PodPath, Route};
+use crate::route::{METRICS_GROUP, PodPath, Route};
 use hyper::Method;
 use podstead_workload::object::WorkloadKind;
 

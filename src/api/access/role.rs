@@ -28,7 +28,7 @@ impl Need {
     /// The need of a request. `has_host_access`: it is about a pod with access to the host.
     pub(crate) fn of(attributes: &Attributes<'_>, has_host_access: bool) -> Self {
         let Attributes { verb, group, resource, subresource, .. } = *attributes;
-        let is_own = group == crate::route::OWN_GROUP;
+        let is_own = group == crate::kinds::OWN_GROUP;
         match (resource, subresource, verb) {
             // Discovery, reviews of oneself and credentials for oneself tell a client nothing about others.
             ("", _, Verb::Get) => Self::AnyRole,

@@ -6,7 +6,7 @@ use super::super::route::PodPath;
 use super::usage::{PodUsage, Snapshot};
 use super::{Backend, look};
 use crate::failure::ApiFailure;
-use crate::published::PodKey;
+use crate::key::PodKey;
 use podstead_manifest::LabelSelector;
 use serde_json::{Value, json};
 use std::collections::HashMap;

@@ -4,8 +4,8 @@
 use super::beside;
 use super::words::Words;
 use crate::event_api;
+use crate::kinds::{OWN_GROUP, OWN_VERSION};
 use crate::leases;
-use crate::route::{OWN_GROUP, OWN_VERSION};
 use crate::storage;
 use podstead_manifest::patch_strategy;
 use podstead_manifest::schema::table as fields;

@@ -11,7 +11,8 @@ pub(super) use scale::scale;
 
 use super::collection::Collection;
 use super::failure::ApiFailure;
-use super::published::{PodKey, Published};
+use super::key::PodKey;
+use super::published::Published;
 use super::published_workloads::PublishedWorkload;
 use super::resource::{WorkloadResource, workload_resource};
 use super::route::PodPath;

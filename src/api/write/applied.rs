@@ -5,7 +5,7 @@
 use super::target::{Part, Target};
 use crate::Backend;
 use crate::failure::ApiFailure;
-use crate::published::SOURCE_ANNOTATION;
+use crate::key::SOURCE_ANNOTATION;
 use crate::respond::{self, Answer, Body};
 use crate::route::Route;
 use http_body_util::BodyExt as _;
