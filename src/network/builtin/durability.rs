@@ -1,16 +1,36 @@
 //! Durable leases: the lease of a new pod is written while the rest of the pod is prepared, and before its first process starts.
 
 use super::record;
-use super::shared::{Shared, Unsynced};
+use super::state::State;
 use crate::OperationError;
 use crate::record::RecordError;
 use podstead_pod::PodUid;
 use podstead_runtime::NetworkError;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use podstead_sys::layout::Paths;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinHandle;
 
-impl Shared {
-    pub(super) fn unsynced(&self) -> MutexGuard<'_, Unsynced> {
+/// Records of leases on disk, as far as they are not synced.
+#[derive(Debug)]
+pub(super) struct LeaseRecords {
+    paths: Paths,
+    /// Has the leases that are written.
+    state: Arc<Mutex<State>>,
+    unsynced: Mutex<Unsynced>,
+    /// Serialises lease writes.
+    writing: Mutex<()>,
+}
+
+/// Pods with a lease that is not synced to disk, and the sync under way, if any.
+type Unsynced = BTreeMap<PodUid, Option<JoinHandle<Result<(), RecordError>>>>;
+
+impl LeaseRecords {
+    pub(super) fn new(paths: Paths, state: Arc<Mutex<State>>) -> Self {
+        Self { paths, state, unsynced: Mutex::default(), writing: Mutex::default() }
+    }
+
+    fn unsynced(&self) -> MutexGuard<'_, Unsynced> {
         self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -18,37 +38,38 @@ impl Shared {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes up a lease of an earlier daemon, which may have died between writing it and syncing it.
+    pub(super) fn recover(&self, uid: PodUid) {
+        self.unsynced().insert(uid, None);
+    }
+
     /// Has a lease recorded. Called where the daemon's executor is known.
-    pub(super) fn begin_to_record(self: &Arc<Self>, uid: &PodUid) {
+    pub(super) fn begin(self: &Arc<Self>, uid: &PodUid) {
         // Under the lock: the work does not begin before it is known of.
         self.unsynced().insert(uid.clone(), Some(self.recording(uid)));
     }
 
     fn recording(self: &Arc<Self>, uid: &PodUid) -> JoinHandle<Result<(), RecordError>> {
-        let (shared, uid) = (Arc::clone(self), uid.clone());
-        tokio::task::spawn_blocking(
-            move || {
-                if shared.write_record(&uid)? { record::sync_lease(&shared.links.paths, &uid) } else { Ok(()) }
-            },
-        )
+        let (records, uid) = (Arc::clone(self), uid.clone());
+        tokio::task::spawn_blocking(move || if records.write(&uid)? { record::sync_lease(&records.paths, &uid) } else { Ok(()) })
     }
 
     /// Writes what the pod has now; `false` if that is not wanted any more. Synced later, so that pods do not wait for each other's disk.
-    fn write_record(&self, uid: &PodUid) -> Result<bool, RecordError> {
+    fn write(&self, uid: &PodUid) -> Result<bool, RecordError> {
         let _writing = self.writing();
         if !self.unsynced().contains_key(uid) {
             return Ok(false);
         }
-        let lease = self.state().leases.get(uid).cloned();
-        lease.map_or(Ok(false), |lease| record::write_lease(&self.links.paths, uid, &lease).map(|()| true))
+        let lease = self.state.lock().unwrap_or_else(PoisonError::into_inner).leases.get(uid).cloned();
+        lease.map_or(Ok(false), |lease| record::write_lease(&self.paths, uid, &lease).map(|()| true))
     }
 
     /// Removes the record of a lease, and prevents later writes of it.
-    pub(super) fn remove_record(&self, uid: &PodUid) -> Result<(), RecordError> {
+    pub(super) fn remove(&self, uid: &PodUid) -> Result<(), RecordError> {
         let writing = self.writing();
         self.unsynced().remove(uid);
         drop(writing);
-        record::remove_lease(&self.links.paths, uid)
+        record::remove_lease(&self.paths, uid)
     }
 
     /// Waits until the pod's lease outlives a power cut. What failed is tried again by the next call.
@@ -97,7 +118,7 @@ mod tests {
         let lease = network.shared.state().leases.grant(&uid, &wish, &["10.0.0.0/24".parse().unwrap()], false).unwrap();
         fs::create_dir_all(paths.pods()).unwrap();
         fs::write(paths.pod(&uid), "in the way of a directory").unwrap();
-        network.shared.begin_to_record(&uid);
+        network.shared.records.begin(&uid);
         for _ in 0..2 {
             let error = network.settle(&uid).await.unwrap_err();
             let shown = podstead_telemetry::error_chain(&error).to_string();
@@ -106,10 +127,10 @@ mod tests {
         fs::remove_file(paths.pod(&uid)).unwrap();
         network.settle(&uid).await.unwrap();
         assert_eq!(record::read_lease(&paths, &uid).unwrap().map(|read| read.addresses), Some(lease.addresses));
-        assert!(network.shared.unsynced().is_empty());
+        assert!(network.shared.records.unsynced().is_empty());
         // A lease released while its record is being written must not be on record afterwards.
-        network.shared.begin_to_record(&uid);
-        let under_way = network.shared.unsynced().get_mut(&uid).and_then(Option::take).unwrap();
+        network.shared.records.begin(&uid);
+        let under_way = network.shared.records.unsynced().get_mut(&uid).and_then(Option::take).unwrap();
         network.release(&uid).await.unwrap();
         under_way.await.unwrap().unwrap();
         assert_eq!(record::read_lease(&paths, &uid).unwrap(), None);

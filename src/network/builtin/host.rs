@@ -60,8 +60,7 @@ impl Shared {
         {
             let mut state = self.state();
             for (uid, lease) in leases {
-                // The daemon may have died between writing it and syncing it.
-                self.unsynced().insert(uid.clone(), None);
+                self.records.recover(uid.clone());
                 state.leases.recover(uid, lease);
             }
             state.is_blind = false;
@@ -95,7 +94,7 @@ impl Shared {
                 {
                     tracing::error!(pod_uid = %uid, error = %error_chain(&error), "cannot record a pod's addresses");
                 }
-                self.unsynced().insert(uid.clone(), None);
+                self.records.recover(uid.clone());
                 self.state().leases.recover(uid.clone(), lease);
                 "read the addresses from its interface instead".to_owned()
             }

@@ -37,6 +37,7 @@ mod service_ports;
 mod services;
 mod sets;
 mod shared;
+mod state;
 mod switches;
 #[cfg(test)]
 mod testing;
@@ -57,6 +58,7 @@ pub use shared::NetworkLinks;
 use super::{OperationError, host_ips};
 use async_trait::async_trait;
 use diagnosis::Denied;
+use durability::LeaseRecords;
 use host::PrepareError;
 use lease::{Facts, Lease, Wish};
 use names::{NEXT_HOP_V6, Names};
@@ -69,7 +71,8 @@ use podstead_sys::netlink::NetlinkError;
 use podstead_telemetry::error_chain;
 use rules::Rules;
 use ruleset::rules_of;
-use shared::{Shared, State};
+use shared::Shared;
+use state::State;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::Path;
@@ -88,16 +91,9 @@ impl BuiltinNetwork {
     pub async fn open(links: NetworkLinks) -> Self {
         let names = Names::new(links.paths.instance());
         let rules = Mutex::new(Rules::new(names.clone()));
-        let shared = Shared {
-            links,
-            names,
-            state: Mutex::default(),
-            rules,
-            policing: Mutex::default(),
-            unsynced: Mutex::default(),
-            writing: Mutex::default(),
-            news: Mutex::default(),
-        };
+        let state = Arc::default();
+        let records = Arc::new(LeaseRecords::new(links.paths.clone(), Arc::clone(&state)));
+        let shared = Shared { links, names, state, records, rules, policing: Mutex::default(), news: Mutex::default() };
         let network = Self { shared: Arc::new(shared) };
         let shared = Arc::clone(&network.shared);
         // A panic in there is met again, and told, by the first pod.
@@ -190,7 +186,7 @@ impl PodNetwork for BuiltinNetwork {
     }
 
     async fn settle(&self, uid: &PodUid) -> Result<(), NetworkError> {
-        self.shared.settle(uid).await
+        self.shared.records.settle(uid).await
     }
 
     async fn teardown(&self, uid: &PodUid) -> Result<(), NetworkError> {
@@ -268,7 +264,7 @@ impl Shared {
         // Also of a pod that could not be connected: what it was given is its own. Not earlier, since the disk's work slows that of connecting down; the pod's
         // first process waits for it in any case, and an interface without a lease is removed by the next daemon.
         if is_new {
-            self.begin_to_record(uid);
+            self.records.begin(uid);
         }
         connected?;
         // A policy may have come meanwhile.
@@ -447,7 +443,7 @@ impl Shared {
     fn release(&self, uid: &PodUid) -> Result<(), NetworkError> {
         self.tear_down(uid)?;
         // The record first: an unknown lease is worse than an unused address.
-        let removed = self.remove_record(uid);
+        let removed = self.records.remove(uid);
         removed.map_err(|error| NetworkError::failed(uid, error))?;
         let mut state = self.state();
         let had_address = state.leases.release(uid).is_some_and(|lease| lease.slot.is_some());
@@ -469,7 +465,7 @@ impl Shared {
     }
 
     fn forget_lease(&self, uid: &PodUid) {
-        if let Err(error) = self.remove_record(uid) {
+        if let Err(error) = self.records.remove(uid) {
             tracing::warn!(pod_uid = %uid, error = %error_chain(&error), "cannot remove the record of a pod's addresses");
         }
     }

@@ -1,19 +1,18 @@
 //! State that the parts of the network share.
 
-use super::lease::Leases;
+use super::durability::LeaseRecords;
 use super::names::Names;
 use super::policies::PolicySource;
 use super::policies::policing::Policing;
 use super::rules::Rules;
-use crate::record::RecordError;
+use super::state::State;
 use podstead_pod::PodUid;
-use podstead_settings::{AddressRange, NetworkConfig, NetworkMode};
+use podstead_settings::NetworkConfig;
 use podstead_sys::layout::Paths;
 use podstead_telemetry::events::EventRecorder;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 /// Services that the network uses.
 #[derive(Clone, Debug)]
@@ -34,40 +33,19 @@ pub struct NetworkLinks {
 
 /// State of the network and of its pods.
 ///
-/// One type because leases, rules, interfaces and records of a pod change together, in one order of locks; the parts own their state.
+/// One type because a pod's lease, rules and interface change together, and those of several pods side by side: each change is a row of calls into
+/// the kernel on a thread of its own, for which a task that owned all of it would have every other pod wait. Rules, policies in force and records
+/// are types that own their state. A lock is held for one step; policing is locked before state, state before rules and records.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) links: NetworkLinks,
     pub(super) names: Names,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Arc<Mutex<State>>,
+    pub(super) records: Arc<LeaseRecords>,
     pub(super) rules: Mutex<Rules>,
     pub(super) policing: Mutex<Policing>,
-    pub(super) unsynced: Mutex<Unsynced>,
-    /// Serialises lease writes.
-    pub(super) writing: Mutex<()>,
     /// Pods without their interface, until their workers are notified.
     pub(super) news: Mutex<BTreeSet<PodUid>>,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct State {
-    /// Ranges of pod addresses; `None` until the host is prepared.
-    pub(super) ranges: Option<Vec<AddressRange>>,
-    /// Mode in which pods are connected.
-    pub(super) mode: NetworkMode,
-    pub(super) leases: Leases,
-    /// Pods with their interface, unless it was removed since.
-    pub(super) connected: BTreeSet<PodUid>,
-    /// The leases could not even be listed: nothing is touched before they are.
-    pub(super) is_blind: bool,
-    /// Pods whose lease the disk did not give, and which could not be learnt from an interface either: one that nobody has may be theirs.
-    pub(super) unread: BTreeSet<PodUid>,
-    /// Largest packet that the uplink takes; `None` without one.
-    pub(super) mtu: Option<u32>,
-    /// Reason why the host could not be prepared when that was tried last.
-    pub(super) trouble: Option<String>,
-    /// Recorded problems, so that each is recorded once.
-    pub(super) told: BTreeSet<String>,
 }
 
 impl Shared {
@@ -83,6 +61,3 @@ impl Shared {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// Pods with a lease that is not synced to disk, and the sync under way, if any.
-pub(super) type Unsynced = BTreeMap<PodUid, Option<JoinHandle<Result<(), RecordError>>>>;

@@ -129,9 +129,9 @@ impl Shared {
         let looked = tokio::task::spawn_blocking(move || namespace::contents(&path)).await;
         // Of a pod that has no namespace, there is nothing to say.
         let Ok(Ok(contents)) = looked else { return };
-        let seat = self.seat(uid);
+        let work = self.works.of(uid);
         // Other work on the pod takes precedence.
-        let Ok(_work) = seat.work.try_lock() else { return };
+        let Ok(_turn) = work.try_turn() else { return };
         let _gate = self.gate.read().await;
         let mut is_lost = false;
         for attachment in attachments.iter().filter(|attachment| attachment.stage == Stage::Added) {
@@ -170,7 +170,7 @@ impl Shared {
             }
         }
         if is_lost {
-            self.poke(uid, &seat);
+            self.works.poke(uid, &work);
         }
     }
 }

@@ -10,7 +10,8 @@ use super::spec::conflist::Conflist;
 use super::spec::invocation::Ask;
 use super::status::status;
 use super::wish::{Wish, Wishes};
-use super::{PATIENCE, Seat, Shared, lock, strays};
+use super::work::{Direction, Work};
+use super::{PATIENCE, Shared, lock, strays};
 use crate::OperationError;
 use crate::record::RecordError;
 use podstead_pod::{Pod, PodFullName, PodUid};
@@ -20,7 +21,6 @@ use std::error::Error;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use tokio_util::sync::CancellationToken;
 
 /// One pod that is being connected.
@@ -47,19 +47,18 @@ impl Shared {
         base: Option<PodNetworkStatus>,
         own_routes: Vec<OwnRoute>,
     ) -> Result<PodNetworkStatus, NetworkError> {
-        let seat = self.seat(uid);
-        if let Some((false, failure)) = lock(&seat.failure).take() {
+        let work = self.works.of(uid);
+        if let Some(failure) = work.take_failure(Direction::SetUp) {
             return Err(failure);
         }
-        let Ok(_) = seat.work.try_lock().map(drop) else { return Err(NetworkError::UnderWay) };
+        let Ok(_) = work.try_turn().map(drop) else { return Err(NetworkError::UnderWay) };
         let name = PodFullName::of(pod);
         self.claim_ports(uid, &name, wishes.ports.clone(), false).await?;
-        let cancel = CancellationToken::new();
-        *lock(&seat.cancel) = cancel.clone();
+        let cancel = work.begin();
         let connection = Connection { uid: uid.clone(), name, pod: pod.clone(), wishes, netns: netns.to_owned(), base, own_routes };
-        let (shared, working) = (Arc::clone(self), Arc::clone(&seat));
-        self.awaited(uid, &seat, false, async move {
-            let _work = working.work.lock().await;
+        let (shared, working) = (Arc::clone(self), Arc::clone(&work));
+        self.awaited(uid, &work, Direction::SetUp, async move {
+            let _turn = working.turn().await;
             shared.connect(&connection, &working, &cancel).await
         })
         .await
@@ -70,22 +69,16 @@ impl Shared {
         if !lock(&self.records).contains_key(uid) {
             return Ok(());
         }
-        let seat = self.seat(uid);
-        if let Some((true, failure)) = lock(&seat.failure).take() {
+        let work = self.works.of(uid);
+        if let Some(failure) = work.take_failure(Direction::TearDown) {
             return Err(failure);
         }
-        let was_cancelled = {
-            let cancel = lock(&seat.cancel);
-            let was_cancelled = cancel.is_cancelled();
-            cancel.cancel();
-            was_cancelled
-        };
-        if was_cancelled && seat.work.try_lock().is_err() {
+        if work.break_off() && work.try_turn().is_err() {
             return Err(NetworkError::UnderWay);
         }
-        let (shared, working, uid_) = (Arc::clone(self), Arc::clone(&seat), uid.clone());
-        self.awaited(uid, &seat, true, async move {
-            let _work = working.work.lock().await;
+        let (shared, working, uid_) = (Arc::clone(self), Arc::clone(&work), uid.clone());
+        self.awaited(uid, &work, Direction::TearDown, async move {
+            let _turn = working.turn().await;
             shared.disconnect(&uid_, &working).await
         })
         .await
@@ -95,22 +88,22 @@ impl Shared {
     async fn awaited<T: Send + 'static>(
         self: &Arc<Self>,
         uid: &PodUid,
-        seat: &Arc<Seat>,
-        is_leaving: bool,
-        work: impl Future<Output = Result<T, NetworkError>> + Send + 'static,
+        work: &Arc<Work>,
+        direction: Direction,
+        doing: impl Future<Output = Result<T, NetworkError>> + Send + 'static,
     ) -> Result<T, NetworkError> {
-        let mut task = tokio::spawn(work);
+        let mut task = tokio::spawn(doing);
         match tokio::time::timeout(PATIENCE, &mut task).await {
             Ok(Ok(done)) => done,
             Ok(Err(error)) => Err(NetworkError::failed(uid, OperationError::Interrupted(error))),
             Err(_) => {
-                let (shared, uid, seat) = (Arc::clone(self), uid.clone(), Arc::clone(seat));
+                let (shared, uid, work) = (Arc::clone(self), uid.clone(), Arc::clone(work));
                 tokio::spawn(async move {
                     if let Ok(Err(error)) = task.await {
-                        let error = Some((is_leaving, error));
-                        *lock(&seat.failure) = error.filter(|(_, error)| !matches!(error, NetworkError::UnderWay));
+                        let error = Some((direction, error));
+                        work.keep_failure(error.filter(|(_, error)| !matches!(error, NetworkError::UnderWay)));
                     }
-                    shared.poke(&uid, &seat);
+                    shared.works.poke(&uid, &work);
                 });
                 Err(NetworkError::UnderWay)
             }
@@ -156,7 +149,7 @@ impl Shared {
     async fn connect(
         self: &Arc<Self>,
         connection: &Connection,
-        seat: &Seat,
+        work: &Work,
         cancel: &CancellationToken,
     ) -> Result<PodNetworkStatus, NetworkError> {
         let Connection { uid, netns, wishes, base, .. } = connection;
@@ -180,10 +173,10 @@ impl Shared {
                 }
                 match step {
                     Step::Detach(interface) => {
-                        self.detach(uid, &connection.name, seat, interface, &netns.display().to_string()).await?
+                        self.detach(uid, &connection.name, work, interface, &netns.display().to_string()).await?
                     }
-                    Step::Renew { wish, first } => self.renew(connection, seat, wish, *first, cancel).await?,
-                    Step::Attach(wish) => self.attach(connection, seat, wish, cancel).await?,
+                    Step::Renew { wish, first } => self.renew(connection, work, wish, *first, cancel).await?,
+                    Step::Attach(wish) => self.attach(connection, work, wish, cancel).await?,
                 }
             }
         }
@@ -235,7 +228,7 @@ impl Shared {
     }
 
     /// The network of a wish; a pod that cannot have it yet waits for a change of the configuration.
-    async fn network(self: &Arc<Self>, connection: &Connection, seat: &Seat, wish: &Wish) -> Result<Conflist, NetworkError> {
+    async fn network(self: &Arc<Self>, connection: &Connection, work: &Work, wish: &Wish) -> Result<Conflist, NetworkError> {
         let (shared, wanted) = (Arc::clone(self), wish.network.clone());
         let found = tokio::task::spawn_blocking(move || {
             if shared.watch.is_stale() {
@@ -249,7 +242,7 @@ impl Shared {
         });
         let uid = &connection.uid;
         // Before the answer is known: a change in between is not missed.
-        seat.is_waiting.store(true, Ordering::Relaxed);
+        work.waits(true);
         let (network, troubles) = match found.await {
             Ok(Ok(found)) => found,
             Ok(Err(error)) if wish.network.is_none() => return Err(not_ready(&error)),
@@ -259,7 +252,7 @@ impl Shared {
             Ok(Err(error)) => return Err(NetworkError::failed(uid, error)),
             Err(error) => return Err(NetworkError::failed(uid, error)),
         };
-        seat.is_waiting.store(false, Ordering::Relaxed);
+        work.waits(false);
         for trouble in troubles {
             self.tell_once("NetworkConfigBroken", &error_chain(&trouble).to_string());
         }
@@ -269,14 +262,14 @@ impl Shared {
     async fn attach(
         self: &Arc<Self>,
         connection: &Connection,
-        seat: &Seat,
+        work: &Work,
         wish: &Wish,
         cancel: &CancellationToken,
     ) -> Result<(), NetworkError> {
         let Connection { uid, name, pod, netns, .. } = connection;
-        let network = self.network(connection, seat, wish).await?;
+        let network = self.network(connection, work, wish).await?;
         if let Some(refusal) = wish.refusal(&network) {
-            seat.is_waiting.store(true, Ordering::Relaxed);
+            work.waits(true);
             return Err(if wish.ask.capabilities.port_mappings.is_empty() {
                 NetworkError::failed(uid, refusal)
             } else {
@@ -295,7 +288,7 @@ impl Shared {
         chain.look_for_plugins().map_err(|error| NetworkError::failed(uid, error))?;
         let chain = Chain { version: chain.negotiated().await, ..chain };
         if let Err(error) = chain.status().await {
-            seat.is_waiting.store(true, Ordering::Relaxed);
+            work.waits(true);
             return Err(if wish.is_primary() || error.is_unavailable() {
                 not_ready(&error)
             } else {
@@ -320,7 +313,7 @@ impl Shared {
             Err(error) => {
                 // An incomplete attachment is deleted at once; if that fails, too, the next attempt finds it in the record.
                 if !error.is_broken_off()
-                    && let Err(also) = self.detach(uid, name, seat, &ask.place.interface, &netns).await
+                    && let Err(also) = self.detach(uid, name, work, &ask.place.interface, &netns).await
                 {
                     tracing::warn!(%uid, error = %error_chain(&also), "cannot clean up an incomplete CNI attachment yet");
                 }
@@ -333,7 +326,7 @@ impl Shared {
     async fn renew(
         self: &Arc<Self>,
         connection: &Connection,
-        seat: &Seat,
+        work: &Work,
         wish: &Wish,
         first: usize,
         cancel: &CancellationToken,
@@ -343,7 +336,7 @@ impl Shared {
         let attachment = self.attachments(uid).into_iter().find(|attachment| attachment.interface() == interface);
         let Some((attachment, (network, version))) = attachment.and_then(|one| one.conflist().map(|conflist| (one, conflist)))
         else {
-            return self.attach(connection, seat, wish, cancel).await;
+            return self.attach(connection, work, wish, cancel).await;
         };
         if let Some(refusal) = wish.refusal(&network) {
             return Err(NetworkError::PortTaken(refusal));
@@ -393,7 +386,7 @@ impl Shared {
         self: &Arc<Self>,
         uid: &PodUid,
         name: &PodFullName,
-        seat: &Seat,
+        work: &Work,
         interface: &str,
         netns: &str,
     ) -> Result<(), NetworkError> {
@@ -406,7 +399,7 @@ impl Shared {
                 let chain = Chain { plugins: &self.plugins, network: &network, version, cancel: &CancellationToken::new() };
                 let target = Target { ask: &attachment.ask, netns };
                 if let Err(error) = chain.del(target, 0, attachment.result.as_ref()).await {
-                    self.give_up(uid, name, seat, attachment.result.is_none(), error)?;
+                    self.give_up(uid, name, work, attachment.result.is_none(), error)?;
                 }
             }
             None => self.warn(uid, name, "NetworkRecordLost", "cannot delete a CNI attachment of the pod: its record is damaged"),
@@ -417,20 +410,17 @@ impl Shared {
 
     /// Decides whether a failed teardown is retried: always, except where plugins are gone for good, and where they never created what they
     /// must delete.
-    fn give_up(&self, uid: &PodUid, name: &PodFullName, seat: &Seat, is_half: bool, error: ChainError) -> Result<(), NetworkError> {
+    fn give_up(&self, uid: &PodUid, name: &PodFullName, work: &Work, is_half: bool, error: ChainError) -> Result<(), NetworkError> {
         const VAIN_ATTEMPTS: u32 = 5;
-        let mut attempts = lock(&seat.vain_attempts);
-        *attempts = if is_half || error.is_missing() { attempts.saturating_add(1) } else { 0 };
-        if *attempts < VAIN_ATTEMPTS {
+        if !work.is_vain(is_half || error.is_missing(), VAIN_ATTEMPTS) {
             return Err(NetworkError::failed(uid, error));
         }
-        *attempts = 0;
         let message = format!("a CNI plugin may have left resources of the pod behind: {}", error_chain(&error));
         self.warn(uid, name, "NetworkLeftBehind", &message);
         Ok(())
     }
 
-    async fn disconnect(self: &Arc<Self>, uid: &PodUid, seat: &Seat) -> Result<(), NetworkError> {
+    async fn disconnect(self: &Arc<Self>, uid: &PodUid, work: &Work) -> Result<(), NetworkError> {
         let Some(record) = lock(&self.records).get(uid).cloned() else { return Ok(()) };
         if !record.attachments.is_empty() {
             let _slot = self.slots.acquire().await.map_err(|error| NetworkError::failed(uid, error))?;
@@ -447,7 +437,7 @@ impl Shared {
             let netns = if is_there { netns.display().to_string() } else { String::new() };
             let mut result = Ok(());
             for attachment in record.attachments.iter().rev() {
-                let detached = self.detach(uid, &record.pod, seat, attachment.interface(), &netns).await;
+                let detached = self.detach(uid, &record.pod, work, attachment.interface(), &netns).await;
                 result = result.and(detached);
             }
             result?;

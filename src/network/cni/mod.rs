@@ -31,6 +31,7 @@ mod status;
 mod strays;
 mod watch;
 mod wish;
+mod work;
 
 use crate::builtin::policed;
 use async_trait::async_trait;
@@ -48,14 +49,14 @@ use podstead_telemetry::events::{EventType, Subject};
 use record::PodRecord;
 pub use shared::CniLinks;
 use shared::PATIENCE;
-pub(super) use shared::{Seat, Shared, lock};
+pub(super) use shared::{Shared, lock};
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{RwLock, Semaphore};
 use watch::Watch;
 use wish::Wishes;
+use work::Works;
 
 /// Pods whose plugins run at the same time: iptables has one lock for all.
 const PARALLEL_PODS: usize = 8;
@@ -77,9 +78,9 @@ impl CniNetwork {
             plugins: Plugins { directories: cni.bin_directories, timeout: cni.timeout },
             directory: Mutex::new(Directory::new(cni.config_directory.clone())),
             names: Names::new(links.names.clone()),
+            works: Works::new(links.pokes.clone()),
             links,
             records: Mutex::default(),
-            seats: Mutex::default(),
             slots: Semaphore::new(PARALLEL_PODS),
             gate: RwLock::default(),
             watch: Watch::default(),
@@ -213,7 +214,7 @@ impl PodNetwork for CniNetwork {
 
     async fn release(&self, uid: &PodUid) -> Result<(), NetworkError> {
         self.shared.tear_down(uid).await?;
-        lock(&self.shared.seats).remove(uid);
+        self.shared.works.forget(uid);
         lock(&self.open).forget(uid);
         self.base.release(uid).await
     }
@@ -247,16 +248,12 @@ impl PodNetwork for CniNetwork {
     }
 
     fn has_news(&self, uid: &PodUid) -> bool {
-        let own = lock(&self.shared.seats).get(uid).is_some_and(|seat| seat.has_news.swap(false, Ordering::Relaxed));
+        let own = self.shared.works.has_news(uid);
         self.base.has_news(uid) || own
     }
 }
 
 impl Shared {
-    fn seat(&self, uid: &PodUid) -> Arc<Seat> {
-        Arc::clone(lock(&self.seats).entry(uid.clone()).or_default())
-    }
-
     fn recover(&self) {
         match record::read_all(&self.links.paths) {
             Ok((found, unreadable)) => {
@@ -283,25 +280,10 @@ impl Shared {
         let shared = Arc::downgrade(self);
         let tell = move || {
             if let Some(shared) = shared.upgrade() {
-                shared.tell_waiting();
+                shared.works.poke_waiting();
             }
         };
         self.watch.set(&self.links.config.cni.config_directory, tell);
-    }
-
-    /// The configuration changed: pods that wait for one have another turn.
-    fn tell_waiting(&self) {
-        for (uid, seat) in lock(&self.seats).iter() {
-            if seat.is_waiting.load(Ordering::Relaxed) {
-                self.poke(uid, seat);
-            }
-        }
-    }
-
-    /// Has the pod's worker try again at once. A daemon that ends hears nothing.
-    fn poke(&self, uid: &PodUid, seat: &Seat) {
-        seat.has_news.store(true, Ordering::Relaxed);
-        self.links.pokes.send(uid.clone()).ok();
     }
 
     fn warn(&self, uid: &PodUid, name: &PodFullName, reason: &str, message: &str) {

@@ -6,18 +6,16 @@ use super::exec::Plugins;
 use super::names::Names;
 use super::record::PodRecord;
 use super::watch::Watch;
+use super::work::Works;
 use crate::{BuiltinNetwork, NameService, PolicySource};
 use podstead_pod::PodUid;
-use podstead_runtime::NetworkError;
 use podstead_settings::NetworkConfig;
 use podstead_sys::layout::Paths;
 use podstead_telemetry::events::EventRecorder;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{RwLock, Semaphore, mpsc};
-use tokio_util::sync::CancellationToken;
 
 /// Time that a turn of a worker waits for plugins. Longer than they usually take.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
@@ -41,30 +39,14 @@ pub struct CniLinks {
     pub pokes: mpsc::UnboundedSender<PodUid>,
 }
 
-/// Work on one pod.
-#[derive(Debug, Default)]
-pub(in super::super) struct Seat {
-    /// Serialises the work on the pod.
-    pub(super) work: tokio::sync::Mutex<()>,
-    /// Breaks off the work under way.
-    pub(super) cancel: Mutex<CancellationToken>,
-    /// Failure that nobody waited for, with true for a teardown.
-    pub(super) failure: Mutex<Option<(bool, NetworkError)>>,
-    /// Waits for another configuration.
-    pub(super) is_waiting: AtomicBool,
-    /// Something happened that is worth another attempt.
-    pub(super) has_news: AtomicBool,
-    /// Attempts to take the pod's attachments down that ended at plugins that are not there.
-    pub(super) vain_attempts: Mutex<u32>,
-}
-
 pub(in super::super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// State of the network and of its pods.
 ///
-/// One type because connecting, care and recovery work on the same records, one at a time for each pod; the parts own their state.
+/// One type because connecting, care and recovery change the same records, in turns that [`Works`] gives for each pod. Plugins of several pods run
+/// side by side, each pod's in a task of its own while there is work; between that a pod needs none. The parts own their state.
 #[derive(Debug)]
 pub(in super::super) struct Shared {
     pub(super) links: CniLinks,
@@ -72,7 +54,7 @@ pub(in super::super) struct Shared {
     pub(super) directory: Mutex<Directory>,
     pub(super) records: Mutex<BTreeMap<PodUid, PodRecord>>,
     pub(super) names: Names,
-    pub(super) seats: Mutex<BTreeMap<PodUid, Arc<Seat>>>,
+    pub(super) works: Works,
     pub(super) slots: Semaphore,
     /// Held for reading while plugins are called, for writing while they collect garbage.
     pub(super) gate: RwLock<()>,
