@@ -5,6 +5,7 @@ use super::failure::ApiFailure;
 use super::respond::{self, Answer};
 use podstead_pod::SourceId;
 use podstead_store::history::RevisionError;
+use podstead_telemetry::error_chain;
 use serde::{Deserialize, Serialize};
 
 /// Body of `rollback` and `suspend`.
@@ -76,7 +77,7 @@ fn failure(error: &RevisionError, name: &str) -> ApiFailure {
         | RevisionError::NothingClean(_)
         | RevisionError::InForce { .. } => ApiFailure::conflict(error.to_string()).about("sources", name),
         RevisionError::Unreadable { .. } | RevisionError::NotWritten { .. } => {
-            ApiFailure::internal(error.to_string()).about("sources", name)
+            ApiFailure::internal(error_chain(error).to_string()).about("sources", name)
         }
         RevisionError::Ended => ApiFailure::unavailable(error.to_string()),
     }

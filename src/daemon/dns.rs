@@ -3,7 +3,7 @@
 use podstead_api::Published;
 use podstead_config::Config;
 use podstead_dns::{Askers, Listeners, Records, Resolver, SettingsFiles, Sockets};
-use podstead_network::{BuiltinNetwork, CniNetwork, GATEWAYS, NameService, RESOLVER_ON_HOST};
+use podstead_network::{BuiltinNetwork, CniNetwork, GATEWAYS, NameService, RESOLVER_ON_HOST, Unanswered};
 use podstead_pod::host_files::ClusterDns;
 use podstead_pod::sharing::Sharing;
 use podstead_settings::NetworkKind;
@@ -32,8 +32,8 @@ impl Askers for PodAddresses {
 struct NetworkListeners(Listeners);
 
 impl NameService for NetworkListeners {
-    fn answer_at(&self, address: IpAddr) -> Result<(), String> {
-        self.0.listen_at(address).map_err(|error| error_chain(&error).to_string())
+    fn answer_at(&self, address: IpAddr) -> Result<(), Unanswered> {
+        Ok(self.0.listen_at(address)?)
     }
 
     fn answers_at(&self, address: IpAddr) -> bool {

@@ -3,10 +3,9 @@
 use async_trait::async_trait;
 use podstead_api::Published;
 use podstead_container::digest::Digest;
-use podstead_image::{ImageRoots, Root, RootTarget};
+use podstead_image::{ImageRoots, Root, RootTarget, UnknownRoots};
 use podstead_store::{images_of, kept_images};
 use podstead_sys::layout::Paths;
-use podstead_telemetry::error_chain;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -23,15 +22,14 @@ pub(super) struct NeededImages {
 
 #[async_trait]
 impl ImageRoots for NeededImages {
-    async fn roots(&self) -> Result<Vec<Root>, String> {
+    async fn roots(&self) -> Result<Vec<Root>, UnknownRoots> {
         if !*self.sources_ready.borrow() {
-            return Err("not every source has been read yet".to_owned());
+            return Err("not every source has been read yet".into());
         }
         let mut roots = self.of_pods();
         for source in self.published.sources() {
             let (paths, keep, id) = (self.paths.clone(), self.keep_revisions, source.id.clone());
-            let kept = tokio::task::spawn_blocking(move || kept_images(&paths, &id, keep)).await;
-            let kept = kept.map_err(|error| error.to_string())?.map_err(|error| error_chain(&error).to_string())?;
+            let kept = tokio::task::spawn_blocking(move || kept_images(&paths, &id, keep)).await??;
             roots.extend(kept.into_iter().map(|kept| Root {
                 reason: match kept.in_force {
                     true => format!("source {}", source.id),

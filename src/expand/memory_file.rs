@@ -11,6 +11,7 @@ use podstead_workload::job::memory::JobBoot;
 use podstead_workload::object::WorkloadKind;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
+use std::error::Error;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -114,16 +115,16 @@ fn read_one(path: &Path) -> io::Result<(String, Memory)> {
         return Err(invalid(format!("{size} bytes are more than {MAX_BYTES}")));
     }
     let bytes = fs::read(path)?;
-    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(|| invalid("the first line has no end".to_owned()))?;
+    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(|| invalid("the first line has no end"))?;
     let (header, content) = (&bytes[..end], &bytes[end + 1..]);
-    let header: Header = serde_json::from_slice(header).map_err(|error| invalid(error.to_string()))?;
+    let header: Header = serde_json::from_slice(header).map_err(invalid)?;
     if header.version != VERSION {
         return Err(invalid(format!("version {} is not {VERSION}", header.version)));
     }
     if header.sha256 != sum(content) {
-        return Err(invalid("the sum is wrong".to_owned()));
+        return Err(invalid("the sum is wrong"));
     }
-    let memory = serde_json::from_slice(content).map_err(|error| invalid(error.to_string()))?;
+    let memory = serde_json::from_slice(content).map_err(invalid)?;
     Ok((header.name, memory))
 }
 
@@ -140,7 +141,7 @@ fn sum(content: &[u8]) -> String {
     hex::encode(digest(&SHA256, content))
 }
 
-fn invalid(reason: String) -> io::Error {
+fn invalid(reason: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 

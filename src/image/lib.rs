@@ -55,7 +55,7 @@ pub mod unpack_job;
 mod user;
 mod windows;
 
-pub use collect::{CollectionConfig, ImageRoots, Root, RootTarget};
+pub use collect::{CollectionConfig, ImageRoots, Root, RootTarget, UnknownRoots};
 pub use disk::StoreError;
 pub use import::BundledImages;
 pub use limits::Limits;

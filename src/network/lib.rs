@@ -22,6 +22,7 @@ use host_addresses::assigned_ips;
 pub use host_addresses::{host_ips, reachable_ips};
 pub use host_or_loopback::HostOrLoopback;
 
+use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -30,10 +31,13 @@ pub const RESOLVER_ON_HOST: IpAddr = IpAddr::V4(builtin::RESOLVER_ON_HOST);
 /// The host, as pods of the builtin network see it, whatever its other addresses are.
 pub const GATEWAYS: [IpAddr; 2] = [IpAddr::V4(builtin::GATEWAY_V4), IpAddr::V6(builtin::GATEWAY_V6)];
 
+/// Reason why the DNS service does not answer at an address; its type is the service's own.
+pub type Unanswered = Box<dyn Error + Send + Sync>;
+
 /// DNS service at addresses of the host that networks determine.
 pub trait NameService: Send + Sync + fmt::Debug + 'static {
-    /// Has port 53 of an address of the host answered for pods that reach the host there. Idempotent. The error is for people: why nobody answers.
-    fn answer_at(&self, address: IpAddr) -> Result<(), String>;
+    /// Has port 53 of an address of the host answered for pods that reach the host there. Idempotent. The error says why nobody answers.
+    fn answer_at(&self, address: IpAddr) -> Result<(), Unanswered>;
 
     /// Returns true if the service answers at the address.
     fn answers_at(&self, address: IpAddr) -> bool;

@@ -1,6 +1,7 @@
 //! Files with the signers that a source requires.
 
-use podstead_trust::{AllowedSigners, Keyring, NOT_BUILT_IN, Trusted};
+use podstead_trust::{AllowedSigners, Keyring, KeyringProblem, NOT_BUILT_IN, Trusted};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Required signers.
@@ -16,11 +17,23 @@ pub struct SignatureRequirement {
 
 /// Errors of reading a file of signers.
 #[derive(Debug, thiserror::Error)]
-#[error("{what} {}: {reason}", path.display())]
+#[error("{what} {}", path.display())]
 pub struct SignersError {
     what: &'static str,
     path: PathBuf,
-    reason: String,
+    source: SignersFault,
+}
+
+/// Reason why a file of signers cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum SignersFault {
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    /// Each problem with its line.
+    #[error("{0}")]
+    Lines(String),
+    #[error(transparent)]
+    Keyring(#[from] KeyringProblem),
 }
 
 impl SignatureRequirement {
@@ -36,13 +49,12 @@ impl SignatureRequirement {
             let what = "allowed signers";
             AllowedSigners::parse(&read(what, path)?).map_err(|problems| {
                 let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                SignersError { what, path: path.to_owned(), reason: problems.join("; ") }
+                SignersError { what, path: path.to_owned(), source: SignersFault::Lines(problems.join("; ")) }
             })
         });
         let openpgp = openpgp_keyring_file.as_deref().map(|path| {
             let what = "OpenPGP keyring";
-            let unusable =
-                |problem: podstead_trust::KeyringProblem| SignersError { what, path: path.to_owned(), reason: problem.to_string() };
+            let unusable = |problem: KeyringProblem| SignersError { what, path: path.to_owned(), source: problem.into() };
             Keyring::parse(&read(what, path)?).map_err(unusable)
         });
         Ok(Trusted { ssh: ssh.transpose()?, openpgp: openpgp.transpose()?, namespace: namespace.clone() })
@@ -50,5 +62,5 @@ impl SignatureRequirement {
 }
 
 fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, SignersError> {
-    std::fs::read(path).map_err(|error| SignersError { what, path: path.to_owned(), reason: error.to_string() })
+    std::fs::read(path).map_err(|error| SignersError { what, path: path.to_owned(), source: error.into() })
 }

@@ -1,8 +1,9 @@
 //! Accepted revisions of a source: history, diff, rollback, suspend.
 
+pub use crate::revision_error::{RecordFault, RevisionError};
 use jiff::Timestamp;
 use podstead_artifact::CommitSummary;
-use podstead_pod::{Revision, SourceId};
+use podstead_pod::Revision;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -218,67 +219,4 @@ pub struct RolledBack {
     pub before: Revision,
     /// That it stays so.
     pub hold: Hold,
-}
-
-/// Errors of commands on revisions.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RevisionError {
-    /// No source has this name.
-    #[error("there is no source {0}")]
-    UnknownSource(SourceId),
-    /// Nothing was ever accepted from it.
-    #[error("source {0} has no accepted revision yet")]
-    NothingAccepted(SourceId),
-    /// Nothing holds it.
-    #[error("source {0} is not held")]
-    NotHeld(SourceId),
-    /// No kept revision is called so.
-    #[error("source {id} has no revision {wanted:?} in its history; podstead history {id} lists them")]
-    NoSuchRevision {
-        /// The source.
-        id: SourceId,
-        /// The revision as given.
-        wanted: String,
-    },
-    /// Several are called so.
-    #[error("several revisions of source {id} start with {wanted:?}; use the number shown by podstead history {id}")]
-    Ambiguous {
-        /// The source.
-        id: SourceId,
-        /// The revision as given.
-        wanted: String,
-    },
-    /// The revision in force is the oldest one that is kept.
-    #[error("source {0} has no revision before the one in force")]
-    NothingEarlier(SourceId),
-    /// Every earlier revision that is kept had refused objects.
-    #[error("every earlier revision of source {0} has refused objects; name one (podstead history {0} lists them)")]
-    NothingClean(SourceId),
-    /// It is what is in force.
-    #[error("revision {revision} of source {id} is already in force; to hold the source there, run podstead suspend {id}")]
-    InForce {
-        /// The source.
-        id: SourceId,
-        /// The revision.
-        revision: Revision,
-    },
-    /// A kept revision cannot be read.
-    #[error("cannot read the revision of source {id} from its history: {reason}")]
-    Unreadable {
-        /// The source.
-        id: SourceId,
-        /// The I/O error.
-        reason: String,
-    },
-    /// The change could not be made durable, and was not made.
-    #[error("source {id} was not changed: {reason}")]
-    NotWritten {
-        /// The source.
-        id: SourceId,
-        /// The I/O error.
-        reason: String,
-    },
-    /// The daemon is shutting down.
-    #[error("the daemon is shutting down")]
-    Ended,
 }

@@ -39,7 +39,7 @@ pub fn kept_images(paths: &Paths, source: &SourceId, earlier: usize) -> Result<B
                 left -= 1;
             }
             Ok(_) => break,
-            Err(unreadable) => match unreadable.error {
+            Err(unreadable) => match unreadable.source {
                 error @ LastGoodError::Read { .. } => return Err(error),
                 LastGoodError::Parse { .. }
                 | LastGoodError::Damaged(_)

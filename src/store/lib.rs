@@ -13,6 +13,7 @@ pub mod last_good;
 mod network_objects;
 mod policy;
 mod relocate;
+mod revision_error;
 mod revisions;
 mod seal;
 mod status;

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use podstead_pod::claims::{ClaimName, ClaimOwner, Tenure};
 use podstead_pod::objects::{ObjectKind, ObjectName, Objects};
 use podstead_pod::{PodUid, SourceId};
+use podstead_telemetry::error_chain;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
@@ -111,13 +112,13 @@ impl Volumes {
 }
 
 fn list(shared: &Shared) -> Result<Vec<PersistentVolume>, VolumeError> {
-    claims::list(&shared.paths).map_err(|error| VolumeError::Claims(error.to_string()))
+    claims::list(&shared.paths).map_err(|source| VolumeError::ClaimsOnDisk { is_deletion: false, source })
 }
 
 /// Empties the trash; one caller at a time.
 pub(super) fn empty_trash(shared: &Shared) -> Result<(), VolumeError> {
     let _emptying = shared.trash.lock().unwrap_or_else(PoisonError::into_inner);
-    claims::empty_trash(&shared.paths).map_err(|error| VolumeError::Claims(format!("delete: {error}")))
+    claims::empty_trash(&shared.paths).map_err(|source| VolumeError::ClaimsOnDisk { is_deletion: true, source })
 }
 
 fn prune(shared: &Shared, claim: &ClaimName, claimants: &[ClaimOwner], is_complete: bool) -> Result<(), PruneClaimError> {
@@ -139,12 +140,12 @@ fn prune(shared: &Shared, claim: &ClaimName, claimants: &[ClaimOwner], is_comple
         return Err(PruneClaimError::InUse { claim: claim.clone(), users: volume.users });
     }
     tracing::info!(namespace = claim.namespace, claim = claim.name, "deleting the data of a claim on request");
-    claims::discard(&shared.paths, claim).map_err(|error| failed(VolumeError::Claims(error.to_string())))?;
+    claims::discard(&shared.paths, claim).map_err(|source| failed(VolumeError::ClaimsOnDisk { is_deletion: false, source }))?;
     shared.deleted.notify_one();
     drop(held);
     // The claim has no data any more, even if this fails: housekeeping retries.
     if let Err(error) = empty_trash(shared) {
-        tracing::warn!(%error, "cannot empty the trash of volumes");
+        tracing::warn!(error = %error_chain(&error), "cannot empty the trash of volumes");
     }
     Ok(())
 }

@@ -94,6 +94,15 @@ pub enum VolumeError {
     /// Persistent volumes could not be read or deleted; the rest was.
     #[error("persistent volumes: {0}")]
     Claims(String),
+    /// The disk does not do what is wanted with persistent volumes.
+    #[error("persistent volumes{}", if *is_deletion { ": delete" } else { "" })]
+    ClaimsOnDisk {
+        /// Data were to be deleted.
+        is_deletion: bool,
+        /// The error of the disk.
+        #[source]
+        source: std::io::Error,
+    },
     /// The pods on disk could not be listed.
     #[error("list pods in {path:?}")]
     List {

@@ -70,7 +70,11 @@ impl AssembleError {
             }
             AssembleError::Mounts(VolumeError::BadMount { .. }) => reason::CREATE_CONTAINER_CONFIG_ERROR,
             AssembleError::Mounts(
-                VolumeError::NotReady { .. } | VolumeError::Removal { .. } | VolumeError::Claims(_) | VolumeError::List { .. },
+                VolumeError::NotReady { .. }
+                | VolumeError::Removal { .. }
+                | VolumeError::Claims(_)
+                | VolumeError::ClaimsOnDisk { .. }
+                | VolumeError::List { .. },
             ) => reason::CONTAINER_CREATING,
         }
     }

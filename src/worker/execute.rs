@@ -154,15 +154,19 @@ impl Executor<'_> {
         let message = error_chain(error).to_string();
         let told = match error {
             VolumeError::NotReady { volume, reason } => format!("MountVolume.SetUp failed for volume \"{volume}\" : {reason}"),
-            VolumeError::BadMount { .. } | VolumeError::Removal { .. } | VolumeError::Claims(_) | VolumeError::List { .. } => {
-                message.clone()
-            }
+            VolumeError::BadMount { .. }
+            | VolumeError::Removal { .. }
+            | VolumeError::Claims(_)
+            | VolumeError::ClaimsOnDisk { .. }
+            | VolumeError::List { .. } => message.clone(),
         };
         self.tell(None, EventType::Warning, "FailedMount", &told);
         let reason = match error {
-            VolumeError::NotReady { .. } | VolumeError::Removal { .. } | VolumeError::Claims(_) | VolumeError::List { .. } => {
-                reason::CONTAINER_CREATING
-            }
+            VolumeError::NotReady { .. }
+            | VolumeError::Removal { .. }
+            | VolumeError::Claims(_)
+            | VolumeError::ClaimsOnDisk { .. }
+            | VolumeError::List { .. } => reason::CONTAINER_CREATING,
             VolumeError::BadMount { .. } => reason::CREATE_CONTAINER_CONFIG_ERROR,
         };
         Outcome::Failed { reason, message }

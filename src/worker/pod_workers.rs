@@ -30,7 +30,7 @@ struct Slot {
     queue: WorkQueue<Arc<DesiredPod>>,
     /// The arrival of the definition that no turn has taken yet.
     ordered: Option<Tick>,
-    seat: Seat,
+    occupancy: Occupancy,
     /// The time of its next turn, if nothing happens before.
     wake: Option<Moment>,
     /// Orders of operators that no turn has taken yet. Few: each operator waits for the answer.
@@ -41,7 +41,7 @@ struct Slot {
 
 /// Place of the worker: idle or in a turn.
 #[derive(Debug)]
-enum Seat {
+enum Occupancy {
     /// Not created yet: the pod has never had a turn.
     Empty,
     /// Resting.
@@ -119,7 +119,7 @@ impl PodWorkers {
             burstable_milli,
             queue,
             ordered: None,
-            seat: Seat::Resting(Box::new(worker)),
+            occupancy: Occupancy::Resting(Box::new(worker)),
             wake: None,
             orders: Vec::new(),
             successor: None,
@@ -138,7 +138,7 @@ impl PodWorkers {
             burstable_milli: 0,
             queue: WorkQueue::new(),
             ordered: None,
-            seat: Seat::Empty,
+            occupancy: Occupancy::Empty,
             wake: None,
             orders: Vec::new(),
             successor: None,
@@ -157,7 +157,7 @@ impl PodWorkers {
     pub fn remove(&mut self, uid: &PodUid) {
         let Some(slot) = self.slots.get_mut(uid) else { return };
         slot.successor = None;
-        if matches!(slot.seat, Seat::Empty) {
+        if matches!(slot.occupancy, Occupancy::Empty) {
             self.forget(uid);
         } else {
             slot.queue.remove();
@@ -167,7 +167,7 @@ impl PodWorkers {
 
     /// Something happened to the pod.
     pub fn look(&mut self, uid: &PodUid) {
-        if let Some(slot) = self.slots.get_mut(uid).filter(|slot| !matches!(slot.seat, Seat::Empty)) {
+        if let Some(slot) = self.slots.get_mut(uid).filter(|slot| !matches!(slot.occupancy, Occupancy::Empty)) {
             slot.queue.look();
             self.begin(uid);
         }
@@ -176,7 +176,7 @@ impl PodWorkers {
     /// An operator wants the pod stopped or started.
     pub fn command(&mut self, command: Command) {
         let Command { uid, order, answer } = command;
-        match self.slots.get_mut(&uid).filter(|slot| !matches!(slot.seat, Seat::Empty)) {
+        match self.slots.get_mut(&uid).filter(|slot| !matches!(slot.occupancy, Occupancy::Empty)) {
             Some(slot) => {
                 slot.orders.push((order, answer));
                 slot.queue.look();
@@ -189,10 +189,10 @@ impl PodWorkers {
 
     /// An image became present: the pods that may be waiting for it look again.
     pub fn look_where_images_are_missing(&mut self) {
-        let may_wait = |slot: &Slot| match &slot.seat {
-            Seat::Empty => false,
-            Seat::Resting(worker) => worker.misses_image(),
-            Seat::Away => true,
+        let may_wait = |slot: &Slot| match &slot.occupancy {
+            Occupancy::Empty => false,
+            Occupancy::Resting(worker) => worker.misses_image(),
+            Occupancy::Away => true,
         };
         let uids: Vec<PodUid> = self.slots.iter().filter(|(_, slot)| may_wait(slot)).map(|(uid, _)| uid.clone()).collect();
         for uid in uids {
@@ -272,14 +272,14 @@ impl PodWorkers {
     /// Begins a turn if the pod has its name, has work and has none running.
     fn begin(&mut self, uid: &PodUid) {
         let Some(slot) = self.slots.get_mut(uid) else { return };
-        if !self.names.has(&slot.full_name, uid) && matches!(slot.seat, Seat::Empty) {
+        if !self.names.has(&slot.full_name, uid) && matches!(slot.occupancy, Occupancy::Empty) {
             return;
         }
         let Some(work) = slot.queue.begin() else { return };
-        let mut worker = match (std::mem::replace(&mut slot.seat, Seat::Away), &work) {
-            (Seat::Resting(worker), _) => worker,
-            (Seat::Empty, super::queue::Work::Sync(desired)) => Box::new(PodWorker::new(Arc::clone(desired), &self.services)),
-            (Seat::Empty | Seat::Away, _) => {
+        let mut worker = match (std::mem::replace(&mut slot.occupancy, Occupancy::Away), &work) {
+            (Occupancy::Resting(worker), _) => worker,
+            (Occupancy::Empty, super::queue::Work::Sync(desired)) => Box::new(PodWorker::new(Arc::clone(desired), &self.services)),
+            (Occupancy::Empty | Occupancy::Away, _) => {
                 slot.queue.end();
                 return;
             }
@@ -297,7 +297,7 @@ impl PodWorkers {
         let Some(slot) = self.slots.get_mut(uid) else { return Step::Other };
         let has_claims = end == TurnEnd::Gone && uses_claims(&worker.desired().pod);
         slot.queue.end();
-        slot.seat = Seat::Resting(worker);
+        slot.occupancy = Occupancy::Resting(worker);
         match end {
             TurnEnd::Wait(Some(moment)) => self.wake_at(uid, moment),
             TurnEnd::Wait(None) => {}

@@ -4,7 +4,7 @@ use crate::power_cut::{Disk, archive, assert_whole, entries, files};
 use crate::real_registry::Registry;
 use crate::support::{TestStore, eventually, references, run};
 use podstead::{
-    image::{CollectionConfig, ImageRoots, ImageStore, ImageStoreConfig, Reserve, Root, RootTarget},
+    image::{CollectionConfig, ImageRoots, ImageStore, ImageStoreConfig, Reserve, Root, RootTarget, UnknownRoots},
     pod::containers::PullPolicy,
     runtime::{Collected, ImageError, ImageService, PullSecrets, Removed},
 };
@@ -29,7 +29,7 @@ impl Marks {
 
 #[async_trait::async_trait]
 impl ImageRoots for Marks {
-    async fn roots(&self) -> Result<Vec<Root>, String> {
+    async fn roots(&self) -> Result<Vec<Root>, UnknownRoots> {
         let marks = self.0.lock().unwrap().clone().ok_or("a source has not been read")?;
         let root = |reference| Root { target: RootTarget::Reference(reference), reason: "pod shop/web".to_owned() };
         Ok(marks.into_iter().map(root).collect())

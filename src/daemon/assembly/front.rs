@@ -5,7 +5,7 @@ use super::super::live::{self, LiveConfig};
 use super::super::notify::{self, NotifyLinks};
 use super::super::pod_control::Control;
 use super::super::roots::NeededImages;
-use super::super::roster::{Roster, RosterLinks};
+use super::super::source_supervisor::{SourceLinks, SourceSupervisor};
 use super::super::{node, sources, upstream};
 use super::base::{Base, HostParts};
 use super::pods::{Flow, PodWork};
@@ -67,7 +67,7 @@ impl Following {
         let (tell_labels, labels) = watch::channel(config.labels.clone());
         let (tell_live, live) = watch::channel(Arc::clone(config));
         let (tell_writable, writable) = watch::channel(sources::writable(config));
-        let links = RosterLinks {
+        let links = SourceLinks {
             reports: flow.reports.clone(),
             expand: flow.expand.clone(),
             mux,
@@ -83,8 +83,8 @@ impl Following {
             live: tell_live,
             writable: tell_writable,
         };
-        let (roster, standing) = Roster::start(file.to_owned(), Config::clone(config), links)?;
-        stages.start("the sources", roster.run());
+        let (supervisor, standing) = SourceSupervisor::start(file.to_owned(), Config::clone(config), links)?;
+        stages.start("the sources", supervisor.run());
         let (tell_hooks, hooks) = watch::channel(Vec::new());
         let links = NotifyLinks {
             config: live.clone(),

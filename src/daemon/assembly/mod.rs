@@ -153,7 +153,7 @@ async fn tell_of_readiness(mut is_heard: oneshot::Receiver<()>, tell_ready: watc
 fn finish_deletions(volumes: Arc<Volumes>) {
     tokio::spawn(async move {
         if let Err(error) = volumes.finish_deletions().await {
-            tracing::warn!(%error, "cannot finish the deletions that an earlier daemon started");
+            tracing::warn!(error = %error_chain(&error), "cannot finish the deletions that an earlier daemon started");
         }
     });
 }

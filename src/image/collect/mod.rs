@@ -23,10 +23,11 @@ use plan::{Amount, Goal, Plan};
 use podstead_container::digest::Digest;
 use podstead_container::reference::Reference;
 use podstead_runtime::{Collected, ImageUsage, PruneReport, PrunedImage, Removed, StoreFigures};
-use podstead_telemetry::counted;
 use podstead_telemetry::events::{EventRecorder, EventType, Subject};
+use podstead_telemetry::{counted, error_chain};
 use pressure::Pressure;
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -61,8 +62,11 @@ pub struct Root {
 #[async_trait]
 pub trait ImageRoots: Send + Sync + fmt::Debug + 'static {
     /// The marks; an error as long as not all of them are known.
-    async fn roots(&self) -> Result<Vec<Root>, String>;
+    async fn roots(&self) -> Result<Vec<Root>, UnknownRoots>;
 }
+
+/// Reason why not all roots are known, in words of whoever has them.
+pub type UnknownRoots = Box<dyn Error + Send + Sync>;
 
 /// Archives in the preload directory with the references that they brought; `None` before the first listing was worked off.
 pub(super) type PreloadedImages = Arc<Mutex<Option<BTreeMap<String, Vec<String>>>>>;
@@ -192,7 +196,7 @@ impl Collector {
     }
 
     /// All marks with their reasons; an error as long as one is not known.
-    async fn marks(&self) -> Result<Vec<Root>, String> {
+    async fn marks(&self) -> Result<Vec<Root>, UnknownRoots> {
         let mut marks = match self.roots.get() {
             Some(roots) => roots.roots().await?,
             None => Vec::new(),
@@ -215,7 +219,7 @@ impl Collector {
         let began = Instant::now();
         let marks = self.marks().await;
         if let Err(reason) = &marks {
-            tracing::info!(%reason, "images are not collected: it is not known yet which are needed");
+            tracing::info!(reason = %error_chain(reason.as_ref()), "images are not collected: it is not known yet which are needed");
         }
         let (disk, age) = (Arc::clone(&self.disk), self.config.get().minimum_age);
         let work = move || -> std::io::Result<Plan> {
@@ -273,7 +277,10 @@ impl Collector {
     pub(super) async fn prune(&self, all: bool, dry_run: bool) -> Result<PruneReport, String> {
         let _alone = self.alone.lock().await;
         let began = Instant::now();
-        let marks = self.marks().await.map_err(|reason| format!("it is not known yet which images are needed: {reason}"))?;
+        let marks = self
+            .marks()
+            .await
+            .map_err(|reason| format!("it is not known yet which images are needed: {}", error_chain(reason.as_ref())))?;
         let (disk, age) = (Arc::clone(&self.disk), if all { Duration::ZERO } else { self.config.get().minimum_age });
         let work = move || -> std::io::Result<(Plan, Vec<PrunedImage>)> {
             let mut content = disk.content(Some(&marks))?;
@@ -305,7 +312,7 @@ impl Collector {
 
     /// The reason for which an image stays, if there is one; an error if that is not known yet.
     pub(super) async fn mark_of(&self, reference: &Reference) -> Result<Option<String>, String> {
-        let marks = self.marks().await?;
+        let marks = self.marks().await.map_err(|reason| error_chain(reason.as_ref()).to_string())?;
         Ok(self.disk.mark_of(reference, &marks))
     }
 

@@ -8,10 +8,11 @@ use super::plan::Attachment;
 use super::record::PodRecord;
 use super::spec::result::CniResult;
 use super::{Shared, lock};
-use crate::{NameService, RESOLVER_ON_HOST, assigned_ips};
+use crate::{NameService, RESOLVER_ON_HOST, Unanswered, assigned_ips};
 use podstead_pod::{PodFullName, PodUid};
 use podstead_runtime::NetworkError;
 use podstead_sys::netns_socket::udp_socket_in;
+use podstead_telemetry::error_chain;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -96,7 +97,8 @@ impl Shared {
     pub(super) fn is_answered_at(&self, router: IpAddr) -> bool {
         let Some(service) = &self.names.service else { return false };
         let answered = service.answer_at(router);
-        answered.inspect_err(|reason| self.tell_once("DnsUnavailable", &format!("{UNANSWERED}: {reason}"))).is_ok()
+        let tell = |reason: &Unanswered| format!("{UNANSWERED}: {}", error_chain(reason.as_ref()));
+        answered.inspect_err(|reason| self.tell_once("DnsUnavailable", &tell(reason))).is_ok()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::job::JobError;
 use super::protocol::{ObjectId, ProtocolError};
+use crate::SignersError;
 use podstead_job::program::CANNOT_RUN;
 use std::io;
 use std::path::PathBuf;
@@ -163,6 +164,9 @@ pub enum GitError {
     /// A file with credentials or certificates cannot be used, or a program is missing.
     #[error("{0}")]
     Setup(String),
+    /// It is not known who may sign.
+    #[error(transparent)]
+    Signers(SignersError),
 }
 
 /// Damage of a repository on disk.
@@ -177,6 +181,9 @@ pub enum DamageError {
     /// It was cut off, overwritten or written by another version.
     #[error("{0}")]
     State(String),
+    /// The record of what was fetched makes no sense.
+    #[error("state.json is not valid")]
+    Record(#[source] serde_json::Error),
 }
 
 impl GitError {

@@ -28,7 +28,7 @@ pub(super) fn verify(
     last: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<Signature, GitError> {
-    let trusted = required.trusted().map_err(|error| GitError::Setup(error.to_string()))?;
+    let trusted = required.trusted().map_err(GitError::Signers)?;
     let signers = Signers { trusted, last, now };
     let commit = || signers.verify(objects, peeled.commit, None);
     let Some(tag) = peeled.tags.first() else {

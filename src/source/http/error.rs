@@ -26,8 +26,8 @@ pub(super) enum PollError {
         reason: String,
     },
     /// It is not known who may sign.
-    #[error("refused: {0}")]
-    Signers(SignersError),
+    #[error("refused")]
+    Signers(#[source] SignersError),
     /// The signature does not vouch for the body.
     #[error("refused: signature of {url}")]
     Signature {

@@ -1,6 +1,6 @@
 //! Replacing the sources while the intake runs.
 
-use super::desk::Desk;
+use super::source_state::SourceState;
 use super::times::Times;
 use super::{Intake, IntakeSource, Unwanted};
 use crate::last_good::forget_others;
@@ -75,7 +75,7 @@ impl Configuration {
         self.times = times;
     }
 
-    pub(super) fn desk(&self, source: IntakeSource) -> Desk {
+    pub(super) fn state_of(&self, source: IntakeSource) -> SourceState {
         let check = CheckContext {
             allow: source.allow.clone(),
             requirements: source.requirements.clone(),
@@ -84,7 +84,7 @@ impl Configuration {
             keeps_names: source.keeps_names,
             ..self.check.clone()
         };
-        Desk::new(source, &self.paths, Arc::new(check), self.status.clone(), self.events.clone(), self.times.clone())
+        SourceState::new(source, &self.paths, Arc::new(check), self.status.clone(), self.events.clone(), self.times.clone())
     }
 
     pub(super) fn handle(&self) -> IntakeConfigurator {
@@ -105,13 +105,13 @@ impl Intake {
     pub(super) async fn configure(&mut self, wish: Configure, sets: &mpsc::Sender<Set>) -> Result<(), Unwanted> {
         let done = match wish {
             Configure::Sources { sources, done } => {
-                self.replace_desks(sources, sets).await?;
+                self.replace_states(sources, sets).await?;
                 done
             }
             Configure::Opening { opening, done } => {
                 self.configuration.check.opening = Arc::clone(&opening);
-                for index in 0..self.desks.len() {
-                    if let Some(set) = self.desks[index].open_with(Arc::clone(&opening)).await {
+                for index in 0..self.states.len() {
+                    if let Some(set) = self.states[index].open_with(Arc::clone(&opening)).await {
                         self.hand_on(set, sets).await?;
                     }
                 }
@@ -123,28 +123,28 @@ impl Intake {
         Ok(())
     }
 
-    /// Replaces the desks. Those of new sources begin with what lies on disk under their name, if anything does.
-    async fn replace_desks(&mut self, sources: Vec<IntakeSource>, sets: &mpsc::Sender<Set>) -> Result<(), Unwanted> {
-        let mut before = std::mem::take(&mut self.desks);
+    /// Replaces the states. Those of new sources begin with what lies on disk under their name, if anything does.
+    async fn replace_states(&mut self, sources: Vec<IntakeSource>, sets: &mpsc::Sender<Set>) -> Result<(), Unwanted> {
+        let mut before = std::mem::take(&mut self.states);
         let mut restored = Vec::new();
         for source in sources {
-            let known = before.iter().position(|desk| *desk.id() == source.id);
-            let desk = match known.map(|index| before.swap_remove(index)) {
-                Some(mut desk) if desk.judges_as(&source) => {
-                    desk.describe(source);
-                    desk
+            let known = before.iter().position(|state| *state.id() == source.id);
+            let state = match known.map(|index| before.swap_remove(index)) {
+                Some(mut state) if state.judges_as(&source) => {
+                    state.describe(source);
+                    state
                 }
                 // What is in force is judged anew by what the source may use now, as at a start.
                 Some(_) | None => {
-                    let mut desk = self.configuration.desk(source);
-                    restored.extend(desk.restore().await);
-                    desk
+                    let mut state = self.configuration.state_of(source);
+                    restored.extend(state.restore().await);
+                    state
                 }
             };
-            self.desks.push(desk);
+            self.states.push(state);
         }
-        for desk in before {
-            desk.dismiss();
+        for state in before {
+            state.dismiss();
         }
         self.forget_others().await;
         for set in restored {
@@ -155,7 +155,8 @@ impl Intake {
 
     /// Removes what is on disk of sources that are not configured.
     pub(super) async fn forget_others(&self) {
-        let (paths, configured) = (self.paths.clone(), self.desks.iter().map(|desk| desk.id().clone()).collect::<Vec<SourceId>>());
+        let (paths, configured) =
+            (self.paths.clone(), self.states.iter().map(|state| state.id().clone()).collect::<Vec<SourceId>>());
         match tokio::task::spawn_blocking(move || forget_others(&paths, &configured)).await {
             Ok(Ok(forgotten)) => {
                 for source in forgotten {

@@ -9,10 +9,10 @@
 
 mod attempt;
 mod configure;
-mod desk;
 mod request;
 mod revisions;
 mod source;
+mod source_state;
 mod times;
 mod told;
 
@@ -25,7 +25,6 @@ use super::{CheckContext, Set};
 use crate::SourceStatusSink;
 use configure::Configuration;
 pub use configure::IntakeConfigurator;
-use desk::Desk;
 use podstead_artifact::{SourceReport, Wakers};
 use podstead_pod::SourceId;
 use podstead_sys::layout::Paths;
@@ -33,6 +32,7 @@ use podstead_telemetry::Traces;
 use podstead_telemetry::events::EventRecorder;
 use request::Request;
 pub use source::IntakeSource;
+use source_state::SourceState;
 use std::sync::Arc;
 use times::Times;
 use tokio::sync::mpsc;
@@ -42,7 +42,7 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct Intake {
     paths: Paths,
-    desks: Vec<Desk>,
+    states: Vec<SourceState>,
     requests: mpsc::Receiver<Request>,
     configuration: Configuration,
 }
@@ -58,17 +58,17 @@ impl Intake {
     ) -> (Self, IntakeHandle) {
         let (handle, requests) = IntakeHandle::new();
         let configuration = Configuration::new(paths.clone(), check, status, events);
-        let desks: Vec<Desk> = sources.into_iter().map(|source| configuration.desk(source)).collect();
+        let states: Vec<SourceState> = sources.into_iter().map(|source| configuration.state_of(source)).collect();
         // A source that is configured is never unknown to readers, however soon they ask.
-        desks.iter().for_each(Desk::publish);
-        (Self { paths: paths.clone(), desks, requests, configuration }, handle)
+        states.iter().for_each(SourceState::publish);
+        (Self { paths: paths.clone(), states, requests, configuration }, handle)
     }
 
     /// Records in `traces` when revisions were read, by the `sources`, and accepted.
     #[must_use]
     pub fn traced(mut self, traces: Traces, sources: Wakers) -> Self {
         let times = Times { sources, traces };
-        self.desks.iter_mut().for_each(|desk| desk.time(times.clone()));
+        self.states.iter_mut().for_each(|state| state.time(times.clone()));
         self.configuration.time(times);
         self
     }
@@ -76,8 +76,8 @@ impl Intake {
     /// Emits the last good sets, before any source has been read.
     async fn restore(&mut self, sets: &mpsc::Sender<Set>) -> Result<(), Unwanted> {
         self.forget_others().await;
-        for index in 0..self.desks.len() {
-            if let Some(set) = self.desks[index].restore().await {
+        for index in 0..self.states.len() {
+            if let Some(set) = self.states[index].restore().await {
                 self.hand_on(set, sets).await?;
             }
         }
@@ -88,8 +88,8 @@ impl Intake {
     async fn hand_on(&mut self, set: Set, sets: &mpsc::Sender<Set>) -> Result<(), Unwanted> {
         let (source, revision) = (set.source.clone(), set.revision.clone());
         sets.send(set).await.map_err(|_| Unwanted)?;
-        if let Some(desk) = self.desks.iter_mut().find(|desk| *desk.id() == source) {
-            desk.handed_on(revision);
+        if let Some(state) = self.states.iter_mut().find(|state| *state.id() == source) {
+            state.handed_on(revision);
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Intake {
     }
 
     fn next_retry(&self) -> Option<Instant> {
-        self.desks.iter().filter_map(Desk::retry_at).min()
+        self.states.iter().filter_map(SourceState::retry_at).min()
     }
 }
 
@@ -119,18 +119,18 @@ pub async fn run(mut intake: Intake, mut reports: mpsc::Receiver<(SourceId, Sour
         // All arms are cancel-safe: `recv` takes nothing out when it is dropped.
         let set = tokio::select! {
             report = reports.recv() => match report {
-                Some((source, report)) => match intake.desks.iter_mut().find(|desk| *desk.id() == source) {
-                    Some(desk) => desk.take(report).await,
+                Some((source, report)) => match intake.states.iter_mut().find(|state| *state.id() == source) {
+                    Some(state) => state.take(report).await,
                     None => None,
                 },
                 None => return,
             },
             Some(request) = intake.requests.recv() => {
-                let Request { source, wish } = request;
-                match intake.desks.iter_mut().find(|desk| *desk.id() == source) {
-                    Some(desk) => desk.fulfil(wish).await,
+                let Request { source, order } = request;
+                match intake.states.iter_mut().find(|state| *state.id() == source) {
+                    Some(state) => state.fulfil(order).await,
                     None => {
-                        wish.refuse(source);
+                        order.refuse(source);
                         None
                     }
                 }
@@ -142,8 +142,8 @@ pub async fn run(mut intake: Intake, mut reports: mpsc::Receiver<(SourceId, Sour
                 None
             }
             () = tokio::time::sleep_until(retry.unwrap_or_else(Instant::now)), if retry.is_some() => {
-                match intake.desks.iter_mut().find(|desk| desk.retry_at() == retry) {
-                    Some(desk) => desk.try_again().await,
+                match intake.states.iter_mut().find(|state| state.retry_at() == retry) {
+                    Some(state) => state.try_again().await,
                     None => None,
                 }
             }

@@ -13,12 +13,12 @@ pub(super) const REQUESTS: usize = 4;
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) source: SourceId,
-    pub(super) wish: Wish,
+    pub(super) order: Order,
 }
 
 /// A command with a channel for its result.
 #[derive(Debug)]
-pub(super) enum Wish {
+pub(super) enum Order {
     Prune(oneshot::Sender<Result<usize, PruneError>>),
     Suspend { command: String, answer: oneshot::Sender<Result<Hold, RevisionError>> },
     Resume(oneshot::Sender<Result<Resumed, RevisionError>>),
@@ -27,7 +27,7 @@ pub(super) enum Wish {
     Diff { revision: Option<String>, answer: oneshot::Sender<Result<RevisionDiff, RevisionError>> },
 }
 
-impl Wish {
+impl Order {
     /// Answers that the source does not exist.
     pub(super) fn refuse(self, source: SourceId) {
         let unknown = || RevisionError::UnknownSource(source.clone());
@@ -57,9 +57,9 @@ impl IntakeHandle {
     }
 
     /// `None` when the intake has ended.
-    async fn ask<T>(&self, source: &SourceId, wish: impl FnOnce(oneshot::Sender<T>) -> Wish) -> Option<T> {
+    async fn ask<T>(&self, source: &SourceId, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Option<T> {
         let (answer, received) = oneshot::channel();
-        self.requests.send(Request { source: source.clone(), wish: wish(answer) }).await.ok()?;
+        self.requests.send(Request { source: source.clone(), order: order(answer) }).await.ok()?;
         received.await.ok()
     }
 }
@@ -67,29 +67,29 @@ impl IntakeHandle {
 #[async_trait]
 impl SourceControl for IntakeHandle {
     async fn prune(&self, source: &SourceId) -> Result<usize, PruneError> {
-        self.ask(source, Wish::Prune).await.unwrap_or(Err(PruneError::Ended))
+        self.ask(source, Order::Prune).await.unwrap_or(Err(PruneError::Ended))
     }
 
     async fn suspend(&self, source: &SourceId, command: &str) -> Result<Hold, RevisionError> {
         let command = command.to_owned();
-        self.ask(source, |answer| Wish::Suspend { command, answer }).await.unwrap_or(Err(RevisionError::Ended))
+        self.ask(source, |answer| Order::Suspend { command, answer }).await.unwrap_or(Err(RevisionError::Ended))
     }
 
     async fn resume(&self, source: &SourceId) -> Result<Resumed, RevisionError> {
-        self.ask(source, Wish::Resume).await.unwrap_or(Err(RevisionError::Ended))
+        self.ask(source, Order::Resume).await.unwrap_or(Err(RevisionError::Ended))
     }
 
     async fn roll_back(&self, source: &SourceId, revision: Option<&str>, command: &str) -> Result<RolledBack, RevisionError> {
         let (revision, command) = (revision.map(str::to_owned), command.to_owned());
-        self.ask(source, |answer| Wish::RollBack { revision, command, answer }).await.unwrap_or(Err(RevisionError::Ended))
+        self.ask(source, |answer| Order::RollBack { revision, command, answer }).await.unwrap_or(Err(RevisionError::Ended))
     }
 
     async fn history(&self, source: &SourceId) -> Result<History, RevisionError> {
-        self.ask(source, Wish::History).await.unwrap_or(Err(RevisionError::Ended))
+        self.ask(source, Order::History).await.unwrap_or(Err(RevisionError::Ended))
     }
 
     async fn diff(&self, source: &SourceId, revision: Option<&str>) -> Result<RevisionDiff, RevisionError> {
         let revision = revision.map(str::to_owned);
-        self.ask(source, |answer| Wish::Diff { revision, answer }).await.unwrap_or(Err(RevisionError::Ended))
+        self.ask(source, |answer| Order::Diff { revision, answer }).await.unwrap_or(Err(RevisionError::Ended))
     }
 }

@@ -1,36 +1,36 @@
 //! Commands on revisions that were accepted before.
 
 use super::attempt::{Shelf, put_in_force};
-use super::desk::Desk;
-use super::request::Wish;
+use super::request::Order;
+use super::source_state::SourceState;
 use crate::Set;
-use crate::history::{History, Hold, HoldKind, Resumed, RevisionDiff, RevisionError, RolledBack};
+use crate::history::{History, Hold, HoldKind, RecordFault, Resumed, RevisionDiff, RevisionError, RolledBack};
 use crate::last_good::{LastGoodError, Record, Stamp, State, Unreadable};
 use crate::revisions::{diff, entry, select};
 use crate::undelta::KeptFiles;
 use jiff::Timestamp;
 use podstead_telemetry::error_chain;
 
-impl Desk {
+impl SourceState {
     /// Carries out a command; returns the set to pass on.
-    pub(super) async fn fulfil(&mut self, wish: Wish) -> Option<Set> {
+    pub(super) async fn fulfil(&mut self, order: Order) -> Option<Set> {
         // An answer that cannot be sent: nobody waits for it any more. What was done stays done.
-        match wish {
-            Wish::Prune(answer) => {
+        match order {
+            Order::Prune(answer) => {
                 let (set, result) = self.prune().await;
                 answer.send(result).ok();
                 set
             }
-            Wish::Suspend { command, answer } => {
+            Order::Suspend { command, answer } => {
                 answer.send(self.suspend(command).await).ok();
                 None
             }
-            Wish::Resume(answer) => {
+            Order::Resume(answer) => {
                 let (set, result) = self.resume().await;
                 answer.send(result).ok();
                 set
             }
-            Wish::RollBack { revision, command, answer } => {
+            Order::RollBack { revision, command, answer } => {
                 let (set, result) = match self.roll_back(revision, command).await {
                     Ok((set, done)) => (Some(set), Ok(done)),
                     Err(error) => (None, Err(error)),
@@ -38,11 +38,11 @@ impl Desk {
                 answer.send(result).ok();
                 set
             }
-            Wish::History(answer) => {
+            Order::History(answer) => {
                 answer.send(self.history().await).ok();
                 None
             }
-            Wish::Diff { revision, answer } => {
+            Order::Diff { revision, answer } => {
                 answer.send(self.difference(revision).await).ok();
                 None
             }
@@ -83,7 +83,7 @@ impl Desk {
         let record = self.record_in_force();
         let state = State { hold: hold.clone(), in_force: record };
         let saved = self.on_disk(move |shelf| shelf.last_good.save(&state)).await;
-        saved.map_err(|reason| RevisionError::NotWritten { id: self.id().clone(), reason })?;
+        saved.map_err(|source| RevisionError::NotWritten { id: self.id().clone(), source })?;
         self.hold = hold;
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Desk {
                 files,
             })
         });
-        let stamp = written.await.map_err(|reason| RevisionError::NotWritten { id: id.clone(), reason })?;
+        let stamp = written.await.map_err(|source| RevisionError::NotWritten { id: id.clone(), source })?;
         let text = format!("rolled back to revision {}; run podstead resume {id} to accept new revisions", stamp.revision);
         self.told.good("SourceRolledBack", &text);
         let done =
@@ -128,7 +128,7 @@ impl Desk {
         for record in self.earlier(number).await? {
             match record {
                 Ok(record) => revisions.push(entry(&record, false)),
-                Err(Unreadable { number, error }) => unreadable.push(format!("{number}: {}", error_chain(&error))),
+                Err(unread) => unreadable.push(error_chain(&unread).to_string()),
             }
         }
         Ok(History { revisions, unreadable })
@@ -146,10 +146,11 @@ impl Desk {
     async fn find(&self, in_force: &Stamp, wanted: Option<String>) -> Result<Record, RevisionError> {
         let mut records = self.earlier(Some(in_force.number)).await?;
         // One that cannot be read must not let another one be taken for the one before.
-        if let Some(Err(Unreadable { number, error })) = records.iter().find(|record| record.is_err()).filter(|_| wanted.is_none())
+        if wanted.is_none()
+            && let Some(position) = records.iter().position(Result::is_err)
+            && let Err(unread) = records.swap_remove(position)
         {
-            let reason = format!("{number}: {}", error_chain(error));
-            return Err(RevisionError::Unreadable { id: self.id().clone(), reason });
+            return Err(RevisionError::Unreadable { id: self.id().clone(), source: unread.into() });
         }
         records.extend(self.record_in_force().map(Ok));
         let mut readable: Vec<Record> = records.into_iter().filter_map(Result::ok).collect();
@@ -165,7 +166,7 @@ impl Desk {
 
     async fn earlier(&self, in_force: Option<u64>) -> Result<Vec<Result<Record, Unreadable>>, RevisionError> {
         let read = self.on_disk(move |shelf| shelf.last_good.earlier(in_force, shelf.history_limit)).await;
-        read.map_err(|reason| RevisionError::Unreadable { id: self.id().clone(), reason })
+        read.map_err(|source| RevisionError::Unreadable { id: self.id().clone(), source })
     }
 
     /// The record in force, as on disk.
@@ -174,15 +175,12 @@ impl Desk {
         self.in_force.clone().map(|stamp| Record { stamp, files })
     }
 
-    /// Runs blocking I/O. The error is text for a message.
+    /// Runs blocking I/O.
     async fn on_disk<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Shelf) -> Result<T, LastGoodError> + Send + 'static,
-    ) -> Result<T, String> {
+    ) -> Result<T, RecordFault> {
         let shelf = self.shelf.clone();
-        match tokio::task::spawn_blocking(move || work(&shelf)).await {
-            Ok(result) => result.map_err(|error| error_chain(&error).to_string()),
-            Err(panic) => Err(panic.to_string()),
-        }
+        Ok(tokio::task::spawn_blocking(move || work(&shelf)).await??)
     }
 }

@@ -306,8 +306,7 @@ impl LastGood {
             return Ok(files.clone());
         }
         make_directory(&self.directory)?;
-        let key = MachineKey::load_or_make(&self.machine_key, credentials().as_deref())
-            .map_err(|error| io::Error::other(error_chain(&error).to_string()))?;
+        let key = MachineKey::load_or_make(&self.machine_key, credentials().as_deref()).map_err(io::Error::other)?;
         Sealer::new(&key, self.source.clone())?.seal(files)
     }
 

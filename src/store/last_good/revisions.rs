@@ -8,12 +8,13 @@ use std::io;
 use std::path::PathBuf;
 
 /// An earlier revision that is kept and cannot be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{number}")]
 pub struct Unreadable {
     /// Its number.
     pub number: u64,
     /// The reason.
-    pub error: LastGoodError,
+    pub source: LastGoodError,
 }
 
 /// One step on disk. A start after any of them finds the state before or the state after.
@@ -108,10 +109,10 @@ impl LastGood {
                 Ok(Some((State { hold: _, in_force: Some(record) }, _))) if record.stamp.number == number => found.push(Ok(record)),
                 Ok(Some(_)) => {
                     let error = LastGoodError::Damaged(self.revision_path(number));
-                    found.push(Err(Unreadable { number, error }));
+                    found.push(Err(Unreadable { number, source: error }));
                 }
                 Ok(None) => {}
-                Err(error) => found.push(Err(Unreadable { number, error })),
+                Err(source) => found.push(Err(Unreadable { number, source })),
             }
         }
         Ok(found)

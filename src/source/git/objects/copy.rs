@@ -105,10 +105,10 @@ impl Copy {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(State::new(Vec::new(), BTreeSet::new(), 0)),
             Err(error) => return Err(damaged(DamageError::Read(error))),
         };
-        let unreadable = |reason: String| damaged(DamageError::State(format!("state.json is not valid: {reason}")));
-        let state: State = serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
+        let state: State = serde_json::from_slice(&bytes).map_err(|error| damaged(DamageError::Record(error)))?;
         if state.version != VERSION {
-            return Err(unreadable(format!("unsupported version {}", state.version)));
+            let reason = format!("state.json is not valid: unsupported version {}", state.version);
+            return Err(damaged(DamageError::State(reason)));
         }
         Ok(state)
     }

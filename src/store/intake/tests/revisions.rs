@@ -1,7 +1,7 @@
 //! Going back, standing still and going on, also through restarts.
 
 use super::*;
-use crate::history::{Change, Hold, HoldKind, RevisionDiff, RevisionError, RevisionState};
+use crate::history::{Change, HoldKind, RevisionDiff, RevisionError, RevisionState};
 
 const ROLLBACK: &str = "podstead rollback manifests";
 
@@ -32,7 +32,7 @@ async fn what_was_accepted_is_listed_newest_first() {
     let root = tempfile::tempdir().unwrap();
     let running = start(root.path());
     assert_eq!(running.history().await, []);
-    assert_eq!(running.handle.roll_back(&id(), None, "").await, Err(RevisionError::NothingAccepted(id())));
+    assert!(matches!(running.handle.roll_back(&id(), None, "").await, Err(RevisionError::NothingAccepted(of)) if of == id()));
     running.end().await;
     let mut running = with_three(root.path()).await;
     assert_eq!(running.history().await, [(3, None, true), (2, None, false), (1, None, false)]);
@@ -70,7 +70,7 @@ async fn a_source_that_went_back_stays_there_through_restarts_until_it_is_resume
     assert_eq!((from.number, to.number, to.in_force, objects.len()), (4, 5, true, 1), "{objects:?}");
     assert_eq!(running.pods().await, ["p=four"]);
     assert_eq!(running.status().await.hold, None);
-    assert_eq!(running.handle.resume(&id()).await, Err(RevisionError::NotHeld(id())));
+    assert!(matches!(running.handle.resume(&id()).await, Err(RevisionError::NotHeld(of)) if of == id()));
     running.end().await;
     assert_eq!(start(root.path()).pods().await, ["p=four"]);
 }
@@ -83,7 +83,7 @@ async fn going_back_again_goes_further_and_a_revision_can_be_named() {
         running.handle.roll_back(&id(), None, ROLLBACK).await.unwrap();
         assert_eq!(running.pods().await, [expected]);
     }
-    assert_eq!(running.handle.roll_back(&id(), None, ROLLBACK).await, Err(RevisionError::NothingEarlier(id())));
+    assert!(matches!(running.handle.roll_back(&id(), None, ROLLBACK).await, Err(RevisionError::NothingEarlier(of)) if of == id()));
     assert!(matches!(running.handle.roll_back(&id(), Some("77"), ROLLBACK).await, Err(RevisionError::NoSuchRevision { .. })));
     assert!(matches!(running.handle.roll_back(&id(), Some("5"), ROLLBACK).await, Err(RevisionError::InForce { .. })));
     running.handle.roll_back(&id(), Some("3"), ROLLBACK).await.unwrap();
@@ -106,7 +106,7 @@ async fn a_suspended_source_takes_nothing_in_and_can_be_suspended_before_it_deli
     running.artifact("here", &[("p.yaml", &pod("p", "one"))]).await;
     assert_eq!(running.status().await.hold, Some(hold.clone()));
     let again = running.handle.suspend(&id(), "podstead suspend once more").await;
-    assert_eq!(again, Ok(hold), "the first hold counts");
+    assert_eq!(again.unwrap(), hold, "the first hold counts");
     running.report(SourceReport::Failed("no network".into())).await;
     running.handle.resume(&id()).await.unwrap();
     assert_eq!(running.pods().await, ["p=one"], "what was read before the failure");
@@ -157,12 +157,16 @@ async fn nobody_can_ask_for_a_source_that_is_not_configured() {
     let root = tempfile::tempdir().unwrap();
     let running = start(root.path());
     let nobody = SourceId::new("nobody");
-    let unknown = RevisionError::UnknownSource(nobody.clone());
-    assert_eq!(running.handle.suspend(&nobody, "").await, Err::<Hold, _>(unknown.clone()));
-    assert_eq!(running.handle.resume(&nobody).await, Err(unknown.clone()));
-    assert_eq!(running.handle.roll_back(&nobody, None, "").await, Err(unknown.clone()));
-    assert_eq!(running.handle.history(&nobody).await, Err(unknown.clone()));
-    assert_eq!(running.handle.diff(&nobody, None).await.map(|_| ()), Err(unknown));
+    let errors = [
+        running.handle.suspend(&nobody, "").await.unwrap_err(),
+        running.handle.resume(&nobody).await.unwrap_err(),
+        running.handle.roll_back(&nobody, None, "").await.unwrap_err(),
+        running.handle.history(&nobody).await.unwrap_err(),
+        running.handle.diff(&nobody, None).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert!(matches!(&error, RevisionError::UnknownSource(id) if *id == nobody), "{error}");
+    }
 }
 
 #[tokio::test]
@@ -172,7 +176,7 @@ async fn nothing_at_all_is_gone_back_to_only_when_it_is_named() {
     running.artifact("here", &[]).await;
     assert_eq!(running.pods().await, [""; 0]);
     running.accept("one").await;
-    assert_eq!(running.handle.roll_back(&id(), None, "x").await, Err(RevisionError::NothingEarlier(id())));
+    assert!(matches!(running.handle.roll_back(&id(), None, "x").await, Err(RevisionError::NothingEarlier(of)) if of == id()));
     running.handle.roll_back(&id(), Some("1"), "x").await.unwrap();
     assert_eq!(running.pods().await, [""; 0]);
 }

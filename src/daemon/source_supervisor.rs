@@ -43,7 +43,7 @@ const LOOK: Duration = Duration::from_secs(60);
 ///
 /// One type because it is the list of arguments of one task, which the assembly fills in once.
 #[derive(Debug)]
-pub(super) struct RosterLinks {
+pub(super) struct SourceLinks {
     /// Channel for reports of sources.
     pub(super) reports: mpsc::Sender<(SourceId, SourceReport)>,
     pub(super) expand: ExpandHandle,
@@ -67,7 +67,7 @@ pub(super) struct RosterLinks {
 
 /// The task before it runs.
 #[derive(Debug)]
-pub(super) struct Roster {
+pub(super) struct SourceSupervisor {
     file: PathBuf,
     /// The configuration that the daemon was started with.
     started: Config,
@@ -75,7 +75,7 @@ pub(super) struct Roster {
     current: Config,
     running: BTreeMap<SourceId, CancellationToken>,
     tasks: JoinSet<(SourceId, End)>,
-    links: RosterLinks,
+    links: SourceLinks,
     standing: watch::Sender<ConfigStanding>,
     hangup: Signal,
     /// A source ended by itself while another one was being stopped.
@@ -91,16 +91,16 @@ enum End {
     OnItsOwn,
 }
 
-impl Roster {
+impl SourceSupervisor {
     /// Starts the sources of `config`, which was read from `file`. From here on SIGHUP does not end the process.
     pub(super) fn start(
         file: PathBuf,
         config: Config,
-        links: RosterLinks,
+        links: SourceLinks,
     ) -> anyhow::Result<(Self, watch::Receiver<ConfigStanding>)> {
         let hangup = signal(SignalKind::hangup()).context("listen for SIGHUP")?;
         let (standing, receiver) = watch::channel(ConfigStanding::new(names(&config.sources), Timestamp::now()));
-        let mut roster = Self {
+        let mut supervisor = Self {
             file: std::path::absolute(file)?,
             started: config.clone(),
             current: config.clone(),
@@ -111,8 +111,8 @@ impl Roster {
             hangup,
             broken: false,
         };
-        config.sources.iter().for_each(|source| roster.run_source(source));
-        Ok((roster, receiver))
+        config.sources.iter().for_each(|source| supervisor.run_source(source));
+        Ok((supervisor, receiver))
     }
 
     /// Runs until a source ends by itself.

@@ -34,7 +34,7 @@ enum Standing {
     InForce,
     /// The source cannot be read, or has nothing for this host. Entered by a failure, left by an artifact or a recovery.
     Failing(String),
-    /// The source is empty, but may not be meant to be. Left by another artifact, by a failure or by [`Desk::prune`].
+    /// The source is empty, but may not be meant to be. Left by another artifact, by a failure or by [`SourceState::prune`].
     Held,
     /// The last report could not be written to disk. Retried at the given time.
     NotWritten(String, Instant),
@@ -44,7 +44,7 @@ enum Standing {
 ///
 /// One type because a report moves all of it together: what is in force, what is on disk and what is shown.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct SourceState {
     source: IntakeSource,
     check: Arc<CheckContext>,
     pub(super) shelf: Shelf,
@@ -69,7 +69,7 @@ pub(super) struct Desk {
     degraded: Option<String>,
 }
 
-impl Desk {
+impl SourceState {
     pub(super) fn new(
         source: IntakeSource,
         paths: &Paths,
