@@ -260,8 +260,9 @@ fn quick_start_of_readme_holds() {
     let pod = block_of_the_readme("kind: Pod");
     let (image, port) = ("image: docker.io/library/nginx:1.27\n", "          hostPort: 8080\n");
     assert!(pod.contains(image) && pod.contains(port), "{pod}");
-    // The image would be pulled, and the port may be in use on this machine.
-    let pod = pod.replace(image, "image: localhost/busybox:1\n      command: [sleep, '1000000']\n").replace(port, "");
+    // The image would be pulled, and the port may be in use on this machine. As nginx, the program ends when it is told to.
+    let program = "command: [sh, -c, 'trap exit TERM; sleep 1000000 & wait']";
+    let pod = pod.replace(image, &format!("image: localhost/busybox:1\n      {program}\n")).replace(port, "");
 
     let first_commit = repository.commit("pods/web.yaml", &pod);
     let mut host = TestHost::start_with(&sources);

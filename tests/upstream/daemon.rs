@@ -2,12 +2,13 @@
 
 use crate::relay::Relay;
 use crate::server::Server;
-use crate::support::{TestHost, eventually};
+use crate::support::{TestHost, eventually, eventually_within};
 use crate::wire::{NAME, Wire};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+use std::time::Duration;
 
 /// Name of the node of every test host.
 pub(crate) const NODE: &str = "edge-1";
@@ -40,7 +41,11 @@ fn mirror(server: &Server) -> Option<Value> {
 }
 
 pub(crate) fn wait_for_phase(server: &Server, phase: &str) -> Value {
-    eventually(&format!("a mirror that is {phase}"), || match mirror(server) {
+    wait_for_phase_within(Duration::from_secs(60), server, phase)
+}
+
+pub(crate) fn wait_for_phase_within(patience: Duration, server: &Server, phase: &str) -> Value {
+    eventually_within(patience, &format!("a mirror that is {phase}"), || match mirror(server) {
         Some(mirror) if mirror["status"]["phase"] == phase => Ok(mirror),
         other => Err(format!("{other:?}")),
     })

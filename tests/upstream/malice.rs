@@ -32,10 +32,6 @@ pub(crate) enum Malice {
     Pods,
 }
 
-/// All of them.
-pub(crate) const ALL: [Malice; 7] =
-    [Malice::Head, Malice::Body, Malice::Refusal, Malice::Tree, Malice::Pages, Malice::Line, Malice::Pods];
-
 /// The malice of the moment. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mood {

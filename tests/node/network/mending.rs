@@ -1,7 +1,7 @@
 //! Interfaces of pods on the host that somebody meddles with.
 
 use super::lan::{HOST_V4, Site};
-use crate::support::eventually_within;
+use crate::support::{TestHost, eventually_within};
 use std::time::Duration;
 
 /// Time for what needs a turn of the housekeeping.
@@ -19,23 +19,25 @@ fn is_mended(site: &Site, addresses: &[String; 2], words: &[&str]) {
     site.machine.gets(&format!("http://[{}]/", addresses[1]), "I am one");
 }
 
+/// By the turn that comes once a minute.
 #[test]
 fn removed_interface_is_made_anew() {
-    is_made_anew("");
+    is_made_anew("", |_| {});
 }
 
 #[test]
 fn removed_bridge_interface_is_made_anew() {
-    is_made_anew("network: {mode: bridge}\n");
+    is_made_anew("network: {mode: bridge}\n", TestHost::keep_house);
 }
 
-fn is_made_anew(config: &str) {
+fn is_made_anew(config: &str, ask: impl FnOnce(&TestHost)) {
     let mut site = Site::prepare(config);
     site.host.start_daemon();
     let one = site.web("one", "", "{containerPort: 80, hostPort: 8080}");
     let before = site.host.pod("one").unwrap();
     let interface = site.interfaces().remove(0);
     site.machine.run(&format!("ip link delete {interface}"));
+    ask(&site.host);
     is_mended(&site, &one, &["NetworkCheckFailed", &interface, "is gone; reconnecting the pod"]);
     assert_eq!(site.addresses("one"), one);
     let after = site.host.pod("one").unwrap();
@@ -52,6 +54,7 @@ fn emptied_or_down_interface_is_mended() {
     site.machine.run(&format!("ip link set {interface} down"));
     site.machine.run(&format!("ip link set {interface} up"));
     site.machine.run(&format!("ip address flush dev {interface}"));
+    site.host.keep_house();
     is_mended(&site, &one, &words);
 }
 

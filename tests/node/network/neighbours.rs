@@ -283,6 +283,7 @@ fn firewalld_admits_pods_once_told() {
     site.pod_get("two", &format!("http://{OUTSIDE_V4}:7000/")).unwrap_err();
     let rejects = "firewalld rejects packets between pods (10.201.0.0/20, fd70:6f64:7374:1::/64) and other hosts";
     finds(&site, &["network"], &["network problem: ", rejects, "--zone=trusted --add-source=10.201.0.0/20; "]);
+    site.host.keep_house();
     eventually_within(std::time::Duration::from_secs(180), "that to be told", || {
         let events = site.host.cli_ok(&["get", "events"]);
         let is_told = events.lines().any(|line| line.contains("ForwardingBlocked") && line.contains(rejects));

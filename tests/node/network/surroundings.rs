@@ -135,6 +135,7 @@ fn forwarding_switched_off_is_restored() {
     let unguarded = site.rules();
     settings.iter().for_each(|setting| drop(site.machine.run(&format!("sysctl -q -w {setting}=0"))));
     site.pod_get("one", &url).unwrap_err();
+    site.host.keep_house();
     eventually_within(HOUSEKEEPING, "both switches to be thrown", || {
         let values = settings.map(|setting| site.machine.run(&format!("sysctl -n {setting}")));
         values.iter().all(|value| value.trim() == "1").then_some(()).ok_or(format!("{values:?}"))

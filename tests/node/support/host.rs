@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Name of the node; pods are called `<name>-<this>`.
 pub(crate) const NODE: &str = "edge-1";
@@ -183,6 +184,17 @@ impl TestHost {
     /// Removes a manifest.
     pub(crate) fn remove_manifest(&self, name: &str) {
         fs::remove_file(self.root.join("manifests").join(name)).unwrap();
+    }
+
+    /// Asks for a turn of the housekeeping, which otherwise comes once a minute: a claim that changes asks for one.
+    pub(crate) fn keep_house(&self) {
+        static TURNS: AtomicU32 = AtomicU32::new(0);
+        let turn = TURNS.fetch_add(1, Ordering::Relaxed);
+        let claim = format!(
+            "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: turn-{turn}}}\nspec:\n  accessModes: [ReadWriteOnce]\n  \
+             resources: {{requests: {{storage: 1Mi}}}}\n"
+        );
+        self.write_manifest("turn-of-housekeeping.yaml", &claim);
     }
 
     /// Runs the command line against this host.

@@ -12,7 +12,9 @@ const IMAGE: &str = "localhost/podinfo:6";
 const SERVER: &str = "#!/bin/sh
 mkdir -p /data/www && cd /data/www && echo OK >healthz || exit 1
 (sleep 1; echo OK >readyz) &
-exec httpd -f -p 9898 -h /data/www
+httpd -f -p 9898 -h /data/www &
+trap exit TERM
+wait
 ";
 
 /// The command of its probes.

@@ -190,6 +190,7 @@ fn default_route_may_use_another_interface() {
     let pid = cni.site.host.container_pid(&cni.site.host.pod("one").unwrap(), "main").to_string();
     let changed = ["-t", &pid, "-n", "ip", "route", "replace", "default", "via", "169.254.0.1", "dev", "eth0"];
     assert!(std::process::Command::new("nsenter").args(changed).status().unwrap().success());
+    cni.site.host.keep_house();
     cni.tells(super::HOUSEKEEPING, &["NetworkCheckFailed", "the default route through net1 is gone"]);
     reaches_far();
 

@@ -84,6 +84,7 @@ fn removed_interface_is_found_and_made_anew() {
     let pid = cni.site.host.container_pid(&pod, "main").to_string();
     let removed = std::process::Command::new("nsenter").args(["-t", &pid, "-n", "ip", "link", "delete", "eth0"]).status().unwrap();
     assert!(removed.success());
+    cni.site.host.keep_house();
     cni.tells(HOUSEKEEPING, &["NetworkCheckFailed", "plugin type=\"bridge\" name=\"lan\" failed (check)", "reconnecting the pod"]);
     cni.site.outside.gets(&format!("http://{HOST_V4}:8081/"), "I am one");
     let after = cni.site.host.pod("one").unwrap();
