@@ -1,6 +1,6 @@
 //! podstead runs Kubernetes Pod manifests on a single host, without a cluster and without a container engine.
 //!
-//! Manifests from a directory, an HTTP URL or a git repository become one desired set; a sync loop makes the
+//! Manifests from directories, git repositories, URLs, registries and bundles become one desired set; a sync loop makes the
 //! host match it through an embedded OCI runtime; status flows back out to the local API.
 //!
 //! # The map
@@ -12,7 +12,7 @@
 //!         bytes            objects           SET             ops              one per pod            actions
 //! source  ------> manifest ------> store ---------> mux ------------> sync ------------> worker ------------> runtime image volume network
 //! dir http git    decode, strict   undelta,         SET -> ADD,       one loop, one      plan (pure),         shim client, layer store,
-//!                 defaults (pod),  last good        UPDATE, REMOVE,   select             then execute         mounts, namespaces
+//! oci bundle      defaults (pod),  last good        UPDATE, REMOVE,   select             then execute         mounts, namespaces
 //!                 validation (pod) on disk          RECONCILE                               |
 //!                                                                                           v
 //!                                                                     status (pure: phase, conditions) ---> api, cli
@@ -23,7 +23,7 @@
 //!   known without a host: defaults, validation, identity, hashes, environment, resource formulas.
 //! * [`workload`] decides what Deployments, StatefulSets, DaemonSets, Jobs and CronJobs want; [`expand`] gives it memory, observations and
 //!   the time, and adds the pods to the SETs on their way from [`store`] to [`mux`].
-//! * [`service`] decides about Services: addresses, ports, endpoints, what packet rules need. Sources do not deliver them yet.
+//! * [`service`] decides about Services: addresses, ports, endpoints, what packet rules need.
 //! * [`policy`] decides about NetworkPolicies: which connections of pods are allowed, and what packet rules need for that.
 //! * [`jsonpath`] makes text of objects by a template, as kubectl does.
 //! * [`store`] keeps the last good version of every object, in memory ([`store`]'s undelta store) and on disk.

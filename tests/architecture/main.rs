@@ -173,6 +173,21 @@ fn every_file_says_what_it_is_for_and_has_a_telling_name() {
 }
 
 #[test]
+fn the_walk_names_functions_that_exist() {
+    let page = std::fs::read_to_string(workspace::root().join("docs/contributing/walk.md")).unwrap();
+    let files = source_files();
+    let rows: Vec<(&str, &str)> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `src/")?.split_once("` | `"))
+        .map(|(file, rest)| (file, rest.split('`').next().unwrap_or_default()))
+        .collect();
+    assert!(rows.len() > 15, "the test does not read the page: {rows:?}");
+    let has = |file: &SourceFile, name: &str| file.product_functions().any(|(_, found, _)| found == name);
+    let missing = rows.iter().filter(|(path, name)| !files.iter().any(|file| file.path == *path && has(file, name)));
+    report(missing.map(|(path, name)| format!("docs/contributing/walk.md: src/{path} has no function {name}")).collect());
+}
+
+#[test]
 fn modules_with_children_are_folders_with_a_mod_file() {
     let files = source_files();
     let folders: std::collections::BTreeSet<&str> =

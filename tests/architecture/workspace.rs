@@ -50,7 +50,7 @@ enable. Versions, lints and the features of other crates are in the root `Cargo.
 Made from the `Cargo.toml` files by `UPDATE=1 cargo test --test architecture`.
 ";
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
