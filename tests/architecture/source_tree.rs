@@ -52,7 +52,7 @@ impl SourceFile {
             .filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
 
-    /// Functions before the file's test module: line, name, and number of lines. The code is formatted, so that a function ends with a brace
+    /// Functions of the product: line, name, and number of lines. The code is formatted, so that a function ends with a brace
     /// below its beginning.
     pub(crate) fn product_functions(&self) -> impl Iterator<Item = (usize, &str, usize)> {
         let lines: Vec<(usize, &str)> = self.product_lines().collect();
@@ -79,12 +79,56 @@ impl SourceFile {
         found.into_iter()
     }
 
-    /// Code lines before the file's test module; files that are tests as a whole have none.
+    /// Code lines without items that are compiled for tests only; files that are tests as a whole have none.
     pub(crate) fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         let is_test = matches!(self.stem(), "tests" | "testing" | "properties" | "proptests")
             || self.stem().ends_with("_test")
             || self.path.contains("/tests/");
-        self.code_lines()
-            .take_while(move |(_, line)| !is_test && !line.contains("#[cfg(test)]") && !line.contains("#[cfg(any(test"))
+        let lines: Vec<(usize, &str)> = self.code_lines().filter(|_| !is_test).collect();
+        let mut product = Vec::new();
+        let mut at = 0;
+        while let Some((number, line)) = lines.get(at) {
+            if line.trim_start().starts_with("#[cfg(test)]") || line.trim_start().starts_with("#[cfg(any(test") {
+                at = end_of_item(&lines, at);
+            } else {
+                product.push((*number, *line));
+                at += 1;
+            }
+        }
+        product.into_iter()
+    }
+}
+
+/// Index behind the item whose attributes begin at `at`. The code is formatted: an item ends in the line in which it begins, or with a bracket below
+/// its beginning.
+fn end_of_item(lines: &[(usize, &str)], at: usize) -> usize {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let level = indent(lines[at].1);
+    let attributes =
+        lines[at..].iter().take_while(|(_, line)| indent(line) > level || line.trim_start().starts_with(['#', ')', ']']));
+    let begin = at + attributes.count();
+    // The module of tests is the last item, and its texts may have anything at the beginning of a line.
+    if level == 0 && lines.get(begin).is_some_and(|(_, line)| line.starts_with("mod ") && line.trim_end().ends_with('{')) {
+        return lines.len();
+    }
+    let ends = |line: &str| indent(line) == level && line.trim_end().ends_with([';', ',', '}']);
+    let inside = lines[begin..].iter().take_while(|(_, line)| line.is_empty() || !ends(line));
+    begin + inside.count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_items_for_tests_are_left_out() {
+        let text = "mod a;\n#[cfg(test)]\nmod tests;\nmod b;\n#[cfg(any(test, feature = \"testing\"))]\n#[derive(Debug)]\npub struct S {\n    \
+                    a: u8,\n}\nfn f() {\n    #[cfg(test)]\n    g();\n    h();\n}\n#[cfg(test)]\nfn long(\n    a: u8,\n) {\n    x();\n}\nfn i() {}\n\
+                    #[cfg(test)]\nmod more {\n    mod c;\n\n    fn d() {}\n}\n";
+        let file = SourceFile { path: "x/y.rs".into(), text: text.into() };
+        let lines: Vec<&str> = file.product_lines().map(|(_, line)| line.trim()).collect();
+        assert_eq!(lines, ["mod a;", "mod b;", "fn f() {", "h();", "}", "fn i() {}"]);
+        let file = SourceFile { path: "x/tests.rs".into(), ..file };
+        assert_eq!(file.product_lines().count(), 0);
     }
 }
