@@ -229,8 +229,11 @@ fn random_kills_leave_nothing_without_pod() {
     for name in ["always", "p12", "p13"] {
         host.wait_running(name);
     }
-    let living: Vec<String> = host.pods().iter().map(|pod| pod.uid()).collect();
-    assert_eq!(living.len(), 3);
+    // The others may still be on their way out.
+    let living = eventually("three pods", || {
+        let living: Vec<String> = host.pods().iter().map(|pod| pod.uid()).collect();
+        if living.len() == 3 { Ok(living) } else { Err(format!("{living:?}")) }
+    });
     for uid in uids.iter().filter(|uid| !living.contains(uid)) {
         wait_nothing_left(&host, uid);
     }
