@@ -3,11 +3,15 @@
 
 use crate::support::eventually;
 use crate::support::kubectl::{Kubectl, every_kubectl, text};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 use serde_json::json;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const SITE: &str = "apiVersion: v1
@@ -328,13 +332,19 @@ fn kills_leave_old_or_new_file() {
             let mut shell = Command::new("sh");
             shell.args(["-c", &loop_of_patches, "sh"]).args(words).env("HOME", kubectl.host.path("")).env_remove("KUBECONFIG");
             command = shell;
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0).spawn().unwrap()
         };
         let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines().map(Result::unwrap);
         answered = lines.next().expect("a change is made").parse().unwrap();
         // Somewhere in the next request or two.
-        std::thread::sleep(std::time::Duration::from_millis(round * 29 % 241));
+        std::thread::sleep(Duration::from_millis(round * 29 % 241));
         kubectl.host.kill_daemon();
+        // A kubectl that has its answer ends now. Another one would ask for ten seconds more.
+        let until = Instant::now() + Duration::from_secs(1);
+        while writer.try_wait().unwrap().is_none() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        killpg(Pid::from_raw(writer.id() as i32), Signal::SIGKILL).ok();
         answered = lines.last().map_or(answered, |line| line.parse().unwrap());
         writer.wait().unwrap();
         let file = kubectl.file("settings.configmap.yaml");
