@@ -3,12 +3,13 @@
 use crate::figures::{Series, row};
 use crate::latency::{manifest, wait_for_file};
 use crate::memory::pss_kib;
+use crate::steps::Steps;
 use crate::support::{TestHost, eventually};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const RUNS: usize = 20;
 
@@ -36,8 +37,9 @@ pub(crate) fn push_to_running() {
     let secret = repository.path().join("secret");
     std::fs::write(&secret, "bench").unwrap();
     let hook = bare.join("hooks/post-receive");
+    let called = repository.path().join("called");
     let call = format!("curl -sf -X POST -H 'X-Gitlab-Token: bench' http://127.0.0.1:{port}/sources/fleet >/dev/null");
-    std::fs::write(&hook, format!("#!/bin/sh\n{call}\n")).unwrap();
+    std::fs::write(&hook, format!("#!/bin/sh\ndate +%s%N > {}\n{call}\n", called.display())).unwrap();
     std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
     let (url, secret) = (bare.display(), secret.display());
     let source = format!(
@@ -53,7 +55,7 @@ pub(crate) fn push_to_running() {
     std::fs::create_dir(&out).unwrap();
     host.cli_ok(&["sync", "fleet", "--wait"]);
     row("one git source, no pods: memory (PSS)", &format!("daemon {} KiB", pss_kib(host.daemon_pid())), "-", "-");
-    let mut running = Series::default();
+    let (mut running, mut since_call, mut steps) = (Series::default(), Series::default(), Steps::default());
     for number in 0..RUNS {
         let name = format!("pushed{number}");
         std::fs::write(work.join("pods").join(format!("{name}.yaml")), manifest(&name, &out, "exec sleep 1000000")).unwrap();
@@ -65,6 +67,12 @@ pub(crate) fn push_to_running() {
         git(&work, &["push", "-q", "origin", "HEAD:main"]);
         wait_for_file(&out.join(&name));
         running.push(start.elapsed());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let call: u64 = std::fs::read_to_string(&called).unwrap().trim().parse().unwrap();
+        since_call.push(now.saturating_sub(Duration::from_nanos(call)));
+        steps.push(&host, &name);
     }
     row("git push (begun) -> process of the new pod running", &running.text(), "-", "-");
+    row("- hook of the repository begins to call the webhook -> process of the new pod running", &since_call.text(), "-", "-");
+    steps.print();
 }

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 const RUNS: usize = 20;
 
+/// Time between what is measured in turn.
+const REST: Duration = Duration::from_millis(200);
+
 /// Waits for a file, looking every 0.2 ms.
 pub(crate) fn wait_for_file(path: &Path) {
     let end = Instant::now() + Duration::from_secs(60);
@@ -29,7 +32,8 @@ pub(crate) fn manifest(name: &str, directory: &Path, script: &str) -> String {
     )
 }
 
-/// Rename of a manifest until its process runs, and until its first log line; against `podman kube play` of the same manifest.
+/// Rename of a manifest until its process runs, and until its first log line; against `podman kube play` of the same manifest, and beside a container
+/// that bare runtimes run to its end, which have nothing to notice, record or prepare.
 pub(crate) fn rename_to_running() {
     let host = TestHost::start();
     eventually("the image to be listed", || {
@@ -39,6 +43,8 @@ pub(crate) fn rename_to_running() {
     let out = host.path("out");
     std::fs::create_dir(&out).unwrap();
     let podman = Podman::prepare(&host.path("podman"));
+    let runtimes = Runtime::all(&host.path("bundle"));
+    let mut bare: Vec<Series> = runtimes.iter().map(|_| Series::default()).collect();
     let mut steps = Steps::default();
     let (mut running, mut logged, mut peer) = (Series::default(), Series::default(), Series::default());
     for number in 0..RUNS {
@@ -77,8 +83,18 @@ pub(crate) fn rename_to_running() {
             child.wait().unwrap();
             podman.remove(&name);
         }
+        // None begins in what another has left to the kernel to remove.
+        for (runtime, series) in runtimes.iter().zip(&mut bare) {
+            std::thread::park_timeout(REST);
+            series.push(runtime.run_once(number));
+        }
+        std::thread::park_timeout(REST);
     }
     row("manifest renamed -> process running (podman: `kube play`)", &running.text(), &peer.text(), &running.ratio_to(&peer));
+    for (runtime, series) in runtimes.iter().zip(&bare) {
+        let what = format!("manifest renamed -> process running; a container of `{} run` from create to exit", runtime.name());
+        row(&what, &running.text(), &series.text(), &running.ratio_to(series));
+    }
     row("manifest renamed -> first line in the log file", &logged.text(), "-", "-");
     steps.print();
 }

@@ -1,4 +1,4 @@
-//! podman, crun and runc, as Debian packages them.
+//! podman, crun and runc, as Debian packages them, and youki, as cargo installs it.
 
 use crate::bundle;
 use std::os::unix::fs::PermissionsExt;
@@ -93,9 +93,9 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
-    /// Those of runc and crun that are installed and work on this machine.
+    /// Those of runc, crun and youki, which is libcontainer with a command line, that are installed and work on this machine.
     pub(crate) fn all(directory: &Path) -> Vec<Self> {
-        let candidates = ["runc", "crun"].map(|name| Self { name, bundle: directory.join(name) });
+        let candidates = ["runc", "crun", "youki"].map(|name| Self { name, bundle: directory.join(name) });
         candidates
             .into_iter()
             .filter(|runtime| {
