@@ -1,10 +1,12 @@
 //! The tree on a fake root, and on the kernel that runs the tests (as root).
 
+use super::tree::inherit_cpuset;
 use super::*;
 use podstead_pod::resources::{CgroupResources, QosClass};
 use podstead_pod::{ContainerId, PodUid};
 use podstead_sys::mounts::parse_mountinfo;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -162,17 +164,18 @@ impl RealTree {
 
     /// Starts a shell in the group.
     fn spawn(&mut self, group: &Path, script: &str) -> u32 {
-        // The group is entered before anything can fork.
-        let waiting = format!("read _; {script}");
+        // The group is entered before anything can fork; where that fails, the script does not run.
+        let waiting = format!("read _ && {{ {script}\n}}");
         let mut command = Command::new("sh");
         command.args(["-c", &waiting]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let mut child = command.spawn().unwrap();
-        for root in self.cgroups.hierarchies.all() {
-            fs::write(below(root, group).join("cgroup.procs"), child.id().to_string()).unwrap();
-        }
-        drop(child.stdin.take());
-        let pid = child.id();
+        let (pid, stdin) = (child.id(), child.stdin.take());
         self.children.push(child);
+        for root in self.cgroups.hierarchies.all() {
+            inherit_cpuset(root, group).unwrap();
+            fs::write(below(root, group).join("cgroup.procs"), pid.to_string()).unwrap();
+        }
+        writeln!(stdin.unwrap()).unwrap();
         pid
     }
 

@@ -295,7 +295,7 @@ fn make_all(root: &Path, path: &Path) -> Result<bool, CgroupError> {
 }
 
 /// v1: a new group may have neither processors nor memory nodes, and accepts no process until they are set.
-fn inherit_cpuset(root: &Path, path: &Path) -> Result<(), CgroupError> {
+pub(super) fn inherit_cpuset(root: &Path, path: &Path) -> Result<(), CgroupError> {
     for file in ["cpuset.cpus", "cpuset.mems"] {
         let has_own = control::read(&below(root, path).join(file))?.is_none_or(|own| !own.trim().is_empty());
         if has_own {
