@@ -54,9 +54,9 @@ check: ## check formatting, lints, architecture, fuzz targets, documentation and
 unit: ## run the fast tests, without root and without Debian packages other than a C compiler
 	cargo test --locked --workspace --exclude podstead --exclude podstead-shim --lib
 
-# Most tests wait for containers and servers, so that two more than there are cores keep the cores busy.
+# Most tests wait for containers and servers, so that one more than there are cores keeps the cores busy.
 .PHONY: test
-test: export RUST_TEST_THREADS ?= $(shell expr $$(nproc) + 2)
+test: export RUST_TEST_THREADS ?= $(shell expr $$(nproc) + 1)
 test: setup-test ## run all tests (root)
 	cargo test --locked --no-fail-fast
 	cargo test --locked --no-fail-fast --package podstead-trust --features openpgp
