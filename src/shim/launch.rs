@@ -167,8 +167,10 @@ fn wait_for_end(child: u32) -> Result<(), LaunchError> {
     loop {
         match waitpid(Pid::from_raw(child.cast_signed()), None) {
             Err(nix::Error::EINTR) => {}
-            Ok(WaitStatus::Exited(_, code)) if code != 0 => exit_at_once(code),
-            Ok(_) => return Ok(()),
+            Ok(WaitStatus::Exited(_, 0)) => return Ok(()),
+            Ok(WaitStatus::Exited(_, code)) => exit_at_once(code),
+            // Killed: it has told nothing, and there may be no shim.
+            Ok(_) => exit_at_once(1),
             Err(error) => return Err(LaunchError::Attribute("wait for the first half of the start", error)),
         }
     }

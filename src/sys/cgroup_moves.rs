@@ -26,7 +26,7 @@ pub fn prepare_in_background() {
         return;
     }
     let spawned = Builder::new().name("cgroup-moves".into()).stack_size(STACK).spawn(|| {
-        if let Err(error) = prepare() {
+        if let Err(error) = stay() {
             tracing::debug!(%error, "cannot prepare for moves between cgroups");
         }
         UNDER_WAY.store(false, Ordering::Release);
@@ -36,13 +36,8 @@ pub fn prepare_in_background() {
     }
 }
 
-/// Has the kernel prepare for moves that come within a few milliseconds, by moving this process into the group that it is in: waits until it is done.
-/// Meanwhile nobody can make a cgroup, move a process or fork one into a cgroup.
-///
-/// # Errors
-///
-/// Where this process may not write to its group.
-pub fn prepare() -> io::Result<()> {
+/// Moves this process into the group that it is in. Until the kernel has done so, nobody can make a cgroup, move a process or fork one into a cgroup.
+fn stay() -> io::Result<()> {
     let hierarchies = hierarchies()?;
     // Read last: whoever moves this process in between would have it moved back.
     let groups = fs::read_to_string("/proc/self/cgroup")?;
@@ -121,7 +116,7 @@ mod tests {
         let groups = || fs::read_to_string("/proc/self/cgroup").unwrap();
         let before = groups();
         // Without rights, nothing happens either.
-        let _refused = prepare();
+        let _refused = stay();
         assert_eq!(groups(), before);
     }
 }

@@ -5,7 +5,7 @@ use crate::support::kubectl::text;
 use std::net::TcpListener;
 use std::process::Command;
 
-/// What the client prints.
+/// Output of the client.
 const EXPECTED: &str = r#"version 1.36, one node
 created twice: AlreadyExists
 patched {"a": "1", "b": "2", "c": "3"}

@@ -161,7 +161,7 @@ pub(super) fn read(from: impl Read, path: &str, limits: &ReadLimits) -> Result<T
     Ok(TreeFiles { files, beside, around })
 }
 
-/// What a job wrote, and how much more of it may come.
+/// Output of a job, and how much more of it may come.
 struct Reading<'a, R> {
     from: R,
     limits: &'a ReadLimits,

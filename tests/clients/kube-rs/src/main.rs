@@ -149,7 +149,7 @@ async fn terminal(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// What the container itself reads comes back.
+/// Input of the container itself comes back.
 async fn attach(client: &Client) -> Result<()> {
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
     let mut process = pods.attach("web", &AttachParams::default().stdin(true).stderr(false)).await?;
