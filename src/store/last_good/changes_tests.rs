@@ -179,6 +179,30 @@ fn crash_before_or_after_the_new_file_leaves_a_set_that_can_be_read() {
     }
 }
 
+#[test]
+fn base_stays_for_one_that_a_crash_left_archived() {
+    let root = tempfile::tempdir().unwrap();
+    let mut files = large();
+    last_good(root.path()).advance(None, &state(1, &files), 1).unwrap();
+    let crashed = last_good(root.path());
+    crashed.load().unwrap();
+    files.insert(name(7), file(1));
+    let second = state(2, &files);
+    crashed.advance(Some(1), &second, 1).unwrap();
+    crashed.archive(2).unwrap();
+    let next = last_good(root.path());
+    next.load().unwrap();
+    // Saved so often that all of it is written in the end, while the archived one stays on its base.
+    while head_of(&next.path()).unwrap().base.is_some() {
+        next.save(&second).unwrap();
+    }
+    assert_eq!(next.head(2).unwrap().base, Some(1));
+    files.insert(name(8), file(1));
+    next.advance(Some(2), &state(3, &files), 1).unwrap();
+    let earlier: Vec<Record> = next.earlier(Some(3), 1).unwrap().into_iter().map(Result::unwrap).collect();
+    assert_eq!(earlier, [second.in_force.unwrap()]);
+}
+
 /// One thing that happens to a source.
 #[derive(Clone, Debug)]
 enum Event {

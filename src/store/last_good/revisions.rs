@@ -64,8 +64,9 @@ impl LastGood {
         let (bytes, base) = self.encode(state, base).map_err(at(self.path()))?;
         let number = state.in_force.as_ref().map(|record| record.stamp.number);
         let next_base = base.as_ref().map(|base| base.name.number).filter(|base| Some(*base) != number);
+        // One that a crash left archived stays as it is, also where the file in force was saved anew since then.
         let base_of = |number: u64| {
-            let path = if superseded == Some(number) { self.path() } else { self.revision_path(number) };
+            let path = if archived.contains(&number) { self.revision_path(number) } else { self.path() };
             head_of(&path)?.base
         };
         for step in steps(superseded, &archived, limit, next_base, base_of) {
@@ -142,7 +143,7 @@ impl LastGood {
         make_directory(&self.directory.join(REVISIONS))?;
         match fs::hard_link(self.path(), &target) {
             Ok(()) => Ok(()),
-            // A crash came after it the last time; a set of this number is always the same one.
+            // A crash came after it the last time; the files of a number are always the same ones, though the base that they are written on may be another.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             // The file in force was removed by somebody; there is nothing to keep.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
