@@ -7,11 +7,11 @@ use crate::request::Request;
 use crate::setup::Setup;
 use bytes::{Buf, Bytes};
 use podstead_job::channel::Channel;
+use podstead_job::child::{self, Begun};
 use podstead_job::confine::{self, ConfineError};
 use podstead_job::frame;
 use podstead_job::user::JobUser;
 use podstead_outbound::Failure;
-use podstead_sys::{own_memory, process};
 use podstead_telemetry::error_chain;
 use rustls::ClientConfig;
 use serde::Serialize;
@@ -34,16 +34,9 @@ const STACK: usize = 512 << 10;
 
 /// Sends the requests that the daemon has, until it has no more.
 pub fn run() -> ExitCode {
-    process::close_others();
-    own_memory::share_between_threads();
-    // Shown in lists of processes; without it there would be `exe`.
-    let _unnamed = rustix::thread::set_name(c"podstead-job");
-    // A daemon that is gone does not miss an answer.
-    let Ok((channel, begin, descriptors)) = Channel::open::<Begin>() else { return ExitCode::FAILURE };
+    let Some(Begun { channel, request: begin, descriptors }) = child::begin::<Begin>() else { return ExitCode::FAILURE };
     let Some(setup) = descriptors.into_iter().next().and_then(read_setup) else { return ExitCode::FAILURE };
-    if let Ok(channel) = channel.try_clone() {
-        tell_panics(channel);
-    }
+    child::tell_panics(&channel, Refusal::Panic);
     // Of the host, as the files of the resolver: nobody else wrote them.
     let tls = engine::tls(&setup);
     // It makes sockets of its own, which the job may not do. Its threads begin later.
@@ -161,12 +154,4 @@ pub(crate) async fn say(to: &mut OwnedWriteHalf, message: &impl Serialize) -> io
 
 fn encoded(message: &impl Serialize) -> io::Result<Vec<u8>> {
     frame::encode(message, frame::FROM_JOB).map_err(io::Error::other)
-}
-
-/// A panic is told before it ends the job: it is an error of podstead.
-fn tell_panics(channel: Channel) {
-    std::panic::set_hook(Box::new(move |panic| {
-        let _daemon_gone = channel.send(&Refusal::Panic(panic.to_string()));
-        process::exit_at_once(1);
-    }));
 }

@@ -1,5 +1,6 @@
 //! Ways in which the job itself fails, whatever the server answers.
 
+use podstead_job::events::{LIMIT, NOT_CONFINED, VIOLATION};
 use podstead_job::launch::{End, StartError};
 use podstead_job::told::Told;
 use podstead_outbound::Failure;
@@ -61,9 +62,9 @@ impl JobError {
     /// The event that tells of it; `None` where the failure of the request is enough.
     pub(crate) fn event(&self) -> Option<&'static str> {
         match self {
-            Self::Violation | Self::BadAnswer(_) => Some("JobViolation"),
-            Self::Memory | Self::ProcessorTime => Some("LimitExceeded"),
-            Self::Confine(_) => Some("JobNotConfined"),
+            Self::Violation | Self::BadAnswer(_) => Some(VIOLATION),
+            Self::Memory | Self::ProcessorTime => Some(LIMIT),
+            Self::Confine(_) => Some(NOT_CONFINED),
             Self::Start(_) | Self::Prepare(_) | Self::Signal(_) => None,
             Self::NoAnswer(_) | Self::Hangs | Self::Panic(_) => None,
         }

@@ -8,10 +8,10 @@ use crate::message::{Begin, Open, Refusal};
 use crate::setup::Setup;
 use podstead_container::cgroup::JobLimits;
 use podstead_job::confine::Rlimits;
+use podstead_job::events;
 use podstead_job::launch::Job;
 use podstead_job::told::Told;
 use podstead_telemetry::error_chain;
-use podstead_telemetry::events::{EventType, Subject};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -104,8 +104,7 @@ impl Running {
             && !self.is_told.swap(true, Ordering::Relaxed)
         {
             let message = error_chain(error).to_string();
-            tracing::warn!("{message}");
-            self.jobs.events.record(&Subject::Node, EventType::Warning, reason, &message);
+            events::record(&*self.jobs.events, reason, &message);
         }
     }
 

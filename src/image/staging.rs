@@ -155,17 +155,10 @@ pub fn private_directory(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use podstead_telemetry::events::{EventRecorder, EventType, Subject};
-
-    #[derive(Debug)]
-    struct Unrecorded;
-
-    impl EventRecorder for Unrecorded {
-        fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}
-    }
+    use podstead_telemetry::events::NoEvents;
 
     fn open(path: PathBuf) -> Staging {
-        Staging::open(path, Arc::new(Unpacker::new(Default::default(), Arc::new(Unrecorded)))).unwrap()
+        Staging::open(path, Arc::new(Unpacker::new(Default::default(), Arc::new(NoEvents)))).unwrap()
     }
 
     #[test]

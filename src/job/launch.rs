@@ -5,16 +5,21 @@ use crate::frame::{self, Decoder, FrameError};
 use crate::mounts;
 use crate::user::{self, JobUser};
 use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use podstead_container::cgroup::{CgroupError, Cgroups, JobLimits};
-use podstead_sys::{cgroup_moves, descriptor_passing, pidfd, self_exec};
+use podstead_sys::spawn::{self, Program, SpawnError};
+use podstead_sys::{descriptor_passing, pidfd, self_exec};
+use rustix::process::WaitOptions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -135,7 +140,7 @@ impl Launcher {
     fn mounts(&self) -> Option<&OwnedFd> {
         let make = || {
             let request = frame::encode(&(), frame::TO_JOB).map_err(io::Error::other)?;
-            let job = self.spawn(mounts::TASK, Stdio::null()).map_err(io::Error::other)?;
+            let job = self.spawn(mounts::TASK, None, None).map_err(io::Error::other)?;
             descriptor_passing::send_all(&job.socket, &request, &[])?;
             mounts::take(&job)
         };
@@ -159,20 +164,9 @@ impl Launcher {
         request: &impl Serialize,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<Job, StartError> {
-        let groups = self.groups();
-        if groups.is_some() {
-            cgroup_moves::prepare_in_background();
-        }
         let request = frame::encode(request, frame::TO_JOB).map_err(StartError::Request)?;
-        let mounts = self.mounts().and_then(|namespace| namespace.try_clone().ok());
-        let mut job = self.spawn(task, mounts.map_or_else(Stdio::null, Stdio::from))?;
-        if let Some(groups) = groups {
-            // A number that is taken is of a job whose group could not be removed.
-            let path =
-                groups.create_job(&self.next.fetch_add(1, Ordering::Relaxed).to_string(), limits).map_err(StartError::Group)?;
-            let group = job.group.insert(Group { groups: groups.clone(), path });
-            group.groups.attach_job(&group.path, job.child.id()).map_err(StartError::Group)?;
-        }
+        let group = self.groups().map(|groups| self.make_group(groups, limits)).transpose()?;
+        let job = self.spawn(task, self.mounts(), group)?;
         match descriptor_passing::send_all(&job.socket, &request, descriptors) {
             // The job has ended already, for which its end gives the reason.
             Ok(()) | Err(Errno::EPIPE | Errno::ECONNRESET) => Ok(job),
@@ -180,29 +174,80 @@ impl Launcher {
         }
     }
 
-    fn spawn(&self, task: &str, mounts: Stdio) -> Result<Job, StartError> {
+    fn make_group(&self, groups: &Cgroups, limits: &JobLimits) -> Result<Group, StartError> {
+        // A number that is taken is of a job whose group could not be removed.
+        let name = self.next.fetch_add(1, Ordering::Relaxed).to_string();
+        let path = groups.create_job(&name, limits).map_err(StartError::Group)?;
+        Ok(Group { groups: groups.clone(), path })
+    }
+
+    /// Starts a job in its group, with the mount namespace that it enters.
+    fn spawn(&self, task: &str, mounts: Option<&OwnedFd>, group: Option<Group>) -> Result<Job, StartError> {
         let failed = |source| StartError::Spawn { program: self.settings.program.clone(), source };
         let (near, far) = UnixStream::pair().map_err(failed)?;
-        let mut child = Command::new(&self.settings.program)
-            .arg0(PROGRAM_NAME)
-            .arg(task)
-            .env_clear()
-            .stdin(Stdio::from(OwnedFd::from(far)))
-            // What a job says comes by its socket: the daemon's log is not for others to write.
-            .stdout(mounts)
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(failed)?;
-        let process = match pidfd::open(child.id()) {
-            Ok(process) => process,
-            Err(errno) => {
-                // Not waited for, its number cannot be another one's.
-                let _ended = child.kill();
-                let _status = child.wait();
-                return Err(failed(errno.into()));
-            }
+        let far = OwnedFd::from(far);
+        let nothing = File::options().read(true).write(true).open("/dev/null").map_err(failed)?;
+        let mounts = mounts.map_or(nothing.as_fd(), AsFd::as_fd);
+        // What a job says comes by its socket: the daemon's log is not for others to write.
+        let streams = [far.as_fd(), mounts, nothing.as_fd()];
+        let started = match &group {
+            Some(group) => self.spawn_in(group, task, streams)?,
+            None => None,
         };
-        Ok(Job { child, process, socket: near, group: None, status: None })
+        let (id, moved) = match started {
+            Some(id) => (id, None),
+            None => (self.spawn_outside(task, streams).map_err(failed)?, group.as_ref()),
+        };
+        // Not waited for, its number cannot be another one's.
+        let process = pidfd::open(id).map_err(|errno| {
+            let _ended = nix::sys::signal::kill(Pid::from_raw(id.cast_signed()), Signal::SIGKILL);
+            let _status = wait_for(id);
+            failed(errno.into())
+        })?;
+        let moved = moved.map(|group| group.groups.attach_job(&group.path, id));
+        let job = Job { id, process, socket: near, group, status: None };
+        moved.transpose().map_err(StartError::Group)?;
+        Ok(job)
+    }
+
+    /// Starts a job that is in its group from its first moment on; returns its id. `None` where the kernel cannot do that.
+    fn spawn_in(&self, group: &Group, task: &str, streams: [BorrowedFd<'_>; 3]) -> Result<Option<u32>, StartError> {
+        let entrances = group.groups.job_entrances(&group.path).map_err(StartError::Group)?;
+        let program = Program {
+            path: &self.settings.program,
+            arguments: &[PROGRAM_NAME, task],
+            streams,
+            groups_v1: &entrances.v1,
+            group_v2: entrances.v2.as_ref().map(AsFd::as_fd),
+        };
+        match spawn::spawn(&program) {
+            Ok(id) => Ok(Some(id)),
+            Err(SpawnError::Execute(source)) => Err(StartError::Spawn { program: self.settings.program.clone(), source }),
+            Err(error @ (SpawnError::Fork(_) | SpawnError::Join(_))) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "a job is moved into its group after its start");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Starts a job in the groups of this process; returns its id.
+    fn spawn_outside(&self, task: &str, streams: [BorrowedFd<'_>; 3]) -> io::Result<u32> {
+        let [input, output, errors] = streams.map(|stream| stream.try_clone_to_owned().map(Stdio::from));
+        let mut command = Command::new(&self.settings.program);
+        command.arg0(PROGRAM_NAME).arg(task).env_clear().stdin(input?).stdout(output?).stderr(errors?);
+        Ok(command.spawn()?.id())
+    }
+}
+
+/// Waits for the end of a child of this process.
+fn wait_for(id: u32) -> io::Result<ExitStatus> {
+    let pid = rustix::process::Pid::from_raw(id.cast_signed()).ok_or(io::ErrorKind::InvalidInput)?;
+    loop {
+        match rustix::process::waitpid(Some(pid), WaitOptions::empty()) {
+            Ok(Some((_, status))) => return Ok(ExitStatus::from_raw(status.as_raw())),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
     }
 }
 
@@ -216,7 +261,8 @@ struct Group {
 /// A job at work. Dropping it kills it, and waits for its end.
 #[derive(Debug)]
 pub struct Job {
-    child: Child,
+    /// A child of this process, which nobody has waited for as long as `status` has nothing.
+    id: u32,
     process: OwnedFd,
     socket: UnixStream,
     group: Option<Group>,
@@ -243,7 +289,7 @@ pub enum End {
 impl Job {
     /// Its process id.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.id
     }
 
     /// Its messages.
@@ -267,7 +313,7 @@ impl Job {
     pub fn kill(&self) {
         match pidfd::send_signal(&self.process, libc::SIGKILL) {
             Ok(()) | Err(Errno::ESRCH) => {}
-            Err(error) => tracing::warn!(%error, pid = self.child.id(), "cannot kill a job"),
+            Err(error) => tracing::warn!(%error, pid = self.id, "cannot kill a job"),
         }
     }
 
@@ -285,7 +331,7 @@ impl Job {
         self.kill();
         let status = match self.status {
             Some(status) => status,
-            None => *self.status.insert(self.child.wait()?),
+            None => *self.status.insert(wait_for(self.id)?),
         };
         let group = self.group.take();
         let killed = group.as_ref().is_some_and(|group| group.groups.job_was_out_of_memory(&group.path));

@@ -1,15 +1,17 @@
 //! Jobs: short-lived processes without rights that read what others wrote.
 //!
 //! A job is this program, executed again under another name, with one task; it ends with its task. It gives its rights up before it reads the first
-//! byte that is not the daemon's. [`launch`] is the daemon's side: start, limits, end. [`confine`] and [`filter`] are the job's side: what it
-//! gives up, in which order. [`frame`] is what both speak. [`program`] executes a program of the host in the place of a job. [`mounts`]
+//! byte that is not the daemon's. [`launch`] is the daemon's side: start, limits, end; [`events`] tell of those that failed. [`child`], [`confine`] and [`filter`] are the job's side: its
+//! beginning, and what it gives up, in which order. [`frame`] is what both speak. [`program`] executes a program of the host in the place of a job. [`mounts`]
 //! makes what jobs enter in the place of the files of the host.
 //!
 //! The daemon believes nothing that it does not check. A job trusts the daemon.
 
 pub mod channel;
+pub mod child;
 pub mod confine;
 pub mod conversation;
+pub mod events;
 pub mod filter;
 pub mod frame;
 pub mod launch;

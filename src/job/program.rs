@@ -68,16 +68,28 @@ pub struct Copied {
     pub name: String,
 }
 
+/// Message of this process, before it has executed anything: it cannot give up its rights. A program that was executed does not have the socket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NotConfined {
+    /// Step and error of the kernel.
+    pub reason: String,
+}
+
 /// Executes the program that the daemon sends to standard input.
 pub fn run() -> ExitCode {
     process::close_others();
-    // The daemon hears nothing by the socket: it sees the end of the process.
-    let Ok((_channel, program, descriptors)) = Channel::open::<Program>() else { return ExitCode::FAILURE };
+    let Ok((channel, program, descriptors)) = Channel::open::<Program>() else { return ExitCode::FAILURE };
     let Ok([input, output, errors]) = <[OwnedFd; 3]>::try_from(descriptors) else { return ExitCode::FAILURE };
     let Ok(told) = errors.try_clone() else { return ExitCode::FAILURE };
     let error = match confined(&program) {
         Ok(()) => execute(&program, [input, output, errors]).to_string(),
-        Err(ConfineError { step, source }) => format!("{step}: {source}"),
+        Err(ConfineError { step, source }) => {
+            let reason = format!("{step}: {source}");
+            // Before the words, at which the daemon looks for it.
+            let _told = channel.send(&NotConfined { reason: reason.clone() });
+            reason
+        }
     };
     let name = program.path.file_name().unwrap_or_default().to_string_lossy();
     // A daemon that is gone does not miss it.

@@ -37,6 +37,7 @@ pub mod remove_tree;
 pub mod sd_notify;
 pub mod seccomp;
 pub mod self_exec;
+pub mod spawn;
 pub mod terminal;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -70,9 +70,18 @@ pub fn fork_into_cgroup(directory: BorrowedFd<'_>) -> nix::Result<Fork> {
     })
 }
 
+/// As [`fork_into_cgroup`], or into the caller's groups without a directory, for a process that may have many threads: the child may make system calls
+/// alone until it executes a program, since other threads may have held any lock.
+pub(crate) fn fork_with_threads(directory: Option<BorrowedFd<'_>>) -> nix::Result<Fork> {
+    match directory {
+        Some(directory) => fork_into_cgroup(directory),
+        None => clone3(&CloneArguments { exit_signal: Signal::SIGCHLD as u64, ..CloneArguments::default() }),
+    }
+}
+
 /// A fork: `arguments` ask for no shared memory and no new stack.
 fn clone3(arguments: &CloneArguments) -> nix::Result<Fork> {
-    // SAFETY: a plain fork, as said above; `arguments` is live and of the size given. The callers have one thread.
+    // SAFETY: a plain fork, as said above; `arguments` is live and of the size given. The callers have one thread, or their child makes system calls alone.
     let result = unsafe { libc::syscall(libc::SYS_clone3, std::ptr::from_ref(arguments), size_of::<CloneArguments>()) };
     match Errno::result(result)? {
         0 => Ok(Fork::Child),

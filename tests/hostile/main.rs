@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on has to fail, and says what it saw")]
 
 mod containers;
+mod events;
 mod layers;
 mod policies;
 mod registries;

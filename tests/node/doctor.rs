@@ -1,7 +1,8 @@
 //! `podstead doctor` on this machine, with and without a daemon.
 
-use crate::support::{TestHost, binary};
+use crate::support::{TestHost, binary, eventually};
 use nix::mount::{MsFlags, mount};
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
@@ -20,6 +21,25 @@ fn says(findings: &[Value], check: &str, severity: &str, what: &str) -> bool {
     findings.iter().any(|finding| {
         finding["check"] == check && finding["severity"] == severity && finding["what"].as_str().unwrap().contains(what)
     })
+}
+
+#[test]
+fn host_that_lets_no_job_give_up_its_rights_is_told_at_start() {
+    let mut host = TestHost::prepare("");
+    // Without an image to import, nothing else needs a job.
+    fs::remove_file(host.path("preload/busybox.tar")).unwrap();
+    // As in a container without this capability, which the daemon itself does not need.
+    let start = || {
+        remove_capability_from_bounding_set(CapabilitySet::SETPCAP).unwrap();
+        host.spawn_daemon();
+    };
+    std::thread::scope(|scope| scope.spawn(start).join().unwrap());
+    eventually("the event of the host", || {
+        let events = host.cli(&["get", "events"]);
+        let text = String::from_utf8_lossy(&events.stdout).into_owned();
+        let is_told = text.contains("JobNotConfined") && text.contains("become another user");
+        if is_told { Ok(()) } else { Err(format!("{text}{events:?}\n{}", host.daemon_log())) }
+    });
 }
 
 #[test]

@@ -10,7 +10,7 @@ use podstead::store::CheckContext;
 use podstead::store::intake::{self, Intake, IntakeSource};
 use podstead::store::{SourceStatus, SourceStatusSink};
 use podstead::sys::layout::Paths;
-use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead::telemetry::events::NoEvents;
 use podstead::{artifact::Wishes, source::PodSource};
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
@@ -31,10 +31,6 @@ struct Nobody;
 
 impl SourceStatusSink for Nobody {
     fn publish_source(&self, _: SourceStatus) {}
-}
-
-impl EventRecorder for Nobody {
-    fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}
 }
 
 pub(crate) fn paths(state: &Path) -> Paths {
@@ -71,8 +67,8 @@ impl Pipeline {
             keeps_names: false,
         };
         let check = CheckContext::new(AdmitContext::new(NodeName::new("edge")));
-        let (intake, _) = Intake::new(vec![described], &paths, check, Arc::new(Nobody), Arc::new(Nobody));
-        let (task, _) = MuxTask::new(Merge::new([id.clone()], Vec::new()), Arc::default(), Arc::new(Nobody));
+        let (intake, _) = Intake::new(vec![described], &paths, check, Arc::new(Nobody), Arc::new(NoEvents));
+        let (task, _) = MuxTask::new(Merge::new([id.clone()], Vec::new()), Arc::default(), Arc::new(NoEvents));
         let (report, reports) = mpsc::channel(1);
         let (set, sets) = mpsc::channel(4);
         let (update, updates) = mpsc::channel(8);

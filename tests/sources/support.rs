@@ -4,17 +4,20 @@ use crate::follower::DEADLINE;
 use podstead::container::cgroup::Cgroups;
 use podstead::fetch::Requester;
 use podstead::job::launch::{JobSettings, Launcher};
-use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead::telemetry::events::{EventRecorder, EventType, NoEvents, Subject};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-#[derive(Debug)]
-struct Nobody;
+/// Reasons of all events.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded(pub(crate) Mutex<Vec<String>>);
 
-impl EventRecorder for Nobody {
-    fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}
+impl EventRecorder for Recorded {
+    fn record(&self, _: &Subject, _: EventType, reason: &str, _: &str) {
+        self.0.lock().unwrap().push(reason.to_owned());
+    }
 }
 
 /// The program that jobs are: this test is another one.
@@ -45,7 +48,7 @@ pub(crate) fn requester() -> Requester {
         return Requester::here();
     }
     let settings = JobSettings { program: program(), ..JobSettings::default() };
-    Requester::jobs(Arc::new(Launcher::new(settings)), Arc::new(Nobody))
+    Requester::jobs(Arc::new(Launcher::new(settings)), Arc::new(NoEvents))
 }
 
 /// Runs a command that has to succeed; returns what it printed.
@@ -86,12 +89,23 @@ impl Slice {
         entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
     }
 
+    /// Jobs at work, in the order of the hierarchies that list them: one may be there more than once.
+    fn jobs(&self) -> Vec<i32> {
+        let listed = self.groups().into_iter().filter_map(|group| std::fs::read_to_string(group.join("cgroup.procs")).ok());
+        listed.flat_map(|text| text.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+    }
+
     /// Kills all jobs that are at work.
     pub(crate) fn kill(&self) -> usize {
-        let listed = self.groups().into_iter().filter_map(|group| std::fs::read_to_string(group.join("cgroup.procs")).ok());
-        let pids: Vec<i32> = listed.flat_map(|text| text.lines().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
         let kill = |pid: &&i32| nix::sys::signal::kill(nix::unistd::Pid::from_raw(**pid), nix::sys::signal::SIGKILL).is_ok();
-        pids.iter().filter(kill).count()
+        self.jobs().iter().filter(kill).count()
+    }
+
+    /// Waits until a job is at work that has no other mount than its root directory: it has given up its rights then.
+    pub(crate) async fn wait_for_one_mount(&self) {
+        let mounts = |pid| std::fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
+        let is_root_alone = |text: String| text.lines().count() == 1 && text.split(' ').nth(4) == Some("/");
+        eventually("a job with one mount", || self.jobs().into_iter().map(mounts).any(is_root_alone)).await;
     }
 }
 

@@ -2,15 +2,11 @@
 
 use super::finding::Finding;
 use super::host::Host;
-use podstead_image::Limits;
-use podstead_image::list_job::{Form, Lister};
+use podstead_image::list_job::Lister;
 use podstead_job::launch::{JobSettings, Launcher};
 use podstead_job::user::{self, JobUser};
 use podstead_telemetry::error_chain;
-use podstead_telemetry::events::{EventRecorder, EventType, Subject};
-use rustix::fs::{MemfdFlags, memfd_create};
-use std::error::Error;
-use std::fs::File;
+use podstead_telemetry::events::NoEvents;
 use std::sync::Arc;
 
 /// Observed state.
@@ -23,14 +19,6 @@ struct Observed {
     memory: bool,
     /// Reason for which a job that was started here did not do its task.
     refused: Option<String>,
-}
-
-/// Nobody, whom events of this command concern.
-#[derive(Debug)]
-struct Nobody;
-
-impl EventRecorder for Nobody {
-    fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}
 }
 
 pub(super) fn check(host: &Host) -> Vec<Finding> {
@@ -55,15 +43,9 @@ fn look(host: &Host) -> Observed {
     }
 }
 
-/// Has a job list an archive without anything in it.
 fn attempt() -> Result<(), String> {
-    let list = || -> Result<(), Box<dyn Error>> {
-        let archive = File::from(memfd_create("archive", MemfdFlags::CLOEXEC)?);
-        let lister = Lister::new(Arc::new(Launcher::new(JobSettings::default())), Arc::new(Nobody));
-        lister.list(archive, Form::Plain, &Limits::default())?.next_entry()?;
-        Ok(())
-    };
-    list().map_err(|error| error_chain(&*error).to_string())
+    let lister = Lister::new(Arc::new(Launcher::new(JobSettings::default())), Arc::new(NoEvents));
+    lister.try_out().map_err(|error| error_chain(&error).to_string())
 }
 
 fn judge(observed: &Observed) -> Vec<Finding> {

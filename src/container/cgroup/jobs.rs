@@ -2,9 +2,10 @@
 
 use super::control::{children, keyed, make, write};
 use super::limits::{Setting, settings};
-use super::tree::below;
+use super::tree::{CALLER, THREADS_V1, below};
 use super::{CgroupError, CgroupVersion, Cgroups};
 use podstead_pod::resources::CgroupResources;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +16,15 @@ pub struct JobLimits {
     pub memory: u64,
     /// Threads.
     pub tasks: u64,
+}
+
+/// Ways into the group of a job, as [`podstead_sys::spawn::Program`] takes them.
+#[derive(Debug)]
+pub struct JobEntrances {
+    /// Files of v1 that take a thread.
+    pub v1: Vec<File>,
+    /// Directory of v2.
+    pub v2: Option<File>,
 }
 
 /// Controllers of a job's group: what limits it, and on v1 what finds its processes.
@@ -101,7 +111,23 @@ impl Cgroups {
         }
     }
 
-    /// Moves a process into a group that was made by [`Cgroups::create_job`].
+    /// Opens the ways into a group that was made by [`Cgroups::create_job`], for a process that begins in it.
+    pub fn job_entrances(&self, path: &Path) -> Result<JobEntrances, CgroupError> {
+        let (mut v1, mut v2) = (Vec::new(), None);
+        for root in self.roots_for_jobs() {
+            let directory = below(root, path);
+            if self.hierarchies.v2() == Some(root) {
+                v2 = Some(File::open(&directory).map_err(|source| CgroupError::Read { path: directory, source })?);
+            } else {
+                let file = directory.join(THREADS_V1);
+                let opened = File::options().write(true).open(&file);
+                v1.push(opened.map_err(|source| CgroupError::Write { path: file, value: CALLER.to_owned(), source })?);
+            }
+        }
+        Ok(JobEntrances { v1, v2 })
+    }
+
+    /// Moves a process into a group that was made by [`Cgroups::create_job`]. It may wait for some milliseconds ([`podstead_sys::cgroup_moves`]).
     pub fn attach_job(&self, path: &Path, pid: u32) -> Result<(), CgroupError> {
         for root in self.roots_for_jobs() {
             write(&below(root, path).join("cgroup.procs"), &pid.to_string())?;

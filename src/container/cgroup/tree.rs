@@ -25,10 +25,10 @@ pub struct Cgroups {
 const CONTROLLERS: [&str; 6] = ["cpu", "memory", "pids", "cpuset", "io", "hugetlb"];
 
 /// File of a group of v1 with its threads: whoever writes to it is moved at once ([`Cgroups::join_v1`]).
-const THREADS_V1: &str = "tasks";
+pub(super) const THREADS_V1: &str = "tasks";
 
 /// The writer, in files with the members of a group.
-const CALLER: &str = "0";
+pub(super) const CALLER: &str = "0";
 
 impl Cgroups {
     /// Name of the top group, unless tests or a second instance use another.

@@ -12,10 +12,10 @@ use super::pods::{Flow, PodWork};
 use super::stages::Stages;
 use jiff::Timestamp;
 use podstead_api::services::ServiceView;
-
 use podstead_api::{self as api, Access, ApiSocket, Backend, Published, ServerIdentity, Writable};
 use podstead_artifact::Wakers;
 use podstead_config::Config;
+use podstead_image::list_job::Lister;
 use podstead_mux::MuxHandle;
 use podstead_pod::sharing::Sharing;
 use podstead_settings::{ConfigStanding, HookStanding};
@@ -123,6 +123,17 @@ pub(super) fn start_images(base: &Base, parts: &HostParts, sources_ready: watch:
     }));
     stages.start("the collection of images", images.run_collection());
     stages.start_endless(images.run_check());
+}
+
+/// Starts a job when all sources were read, so that a host on which none can work is known before the next image or commit is. The event and the log tell of it.
+pub(super) fn try_jobs(parts: &HostParts, mut sources_ready: watch::Receiver<bool>) {
+    let lister = Lister::new(Arc::clone(parts.images.launcher()), Arc::clone(parts.images.events()));
+    tokio::spawn(async move {
+        if sources_ready.wait_for(|ready| *ready).await.is_ok() {
+            // A refusal was recorded; other errors come again with work to do.
+            tokio::task::spawn_blocking(move || lister.try_out()).await.ok();
+        }
+    });
 }
 
 /// Connects to the cluster, if one is configured. `pulse` shows it that the sync loop runs.

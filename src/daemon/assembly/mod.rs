@@ -87,6 +87,7 @@ pub(super) async fn run(loaded: Loaded, file: &Path, log_level: LevelControl, sh
     finish_deletions(parts.volumes.clone());
     let (tell_ready, sources_ready) = watch::channel(false);
     front::start_images(&base, &parts, sources_ready.clone(), &mut stages);
+    front::try_jobs(&parts, sources_ready.clone());
     let pulse = base.config.upstream.is_some().then(Pulse::new);
     let upstream = front::start_upstream(&base, &work, &following, pulse.clone(), sources_ready);
     let (command, commands) = mpsc::channel(COMMANDS);

@@ -8,10 +8,12 @@ use super::listing::{Listing, Lists};
 use super::wire::{FailedKind, Form, Message, Request};
 use podstead_container::cgroup::JobLimits;
 use podstead_job::confine::Rlimits;
+use podstead_job::events;
 use podstead_job::launch::{Job, Launcher};
 use podstead_job::told::Told;
 use podstead_telemetry::error_chain;
-use podstead_telemetry::events::{EventRecorder, EventType, Subject};
+use podstead_telemetry::events::EventRecorder;
+use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -65,6 +67,14 @@ impl Lister {
         let job = self.launcher.start(TASK, &group, &request, &[archive.as_fd(), to_daemon.as_fd()]).map_err(JobError::Start)?;
         let lent = Lent { job, lister: self.clone(), process, bytes: length };
         Ok(Listing::of_job(archive, length, form, limits, entries, lent))
+    }
+}
+
+impl Lister {
+    /// Has a job list an archive without anything in it, to see whether jobs can work on this host.
+    pub fn try_out(&self) -> Result<(), ListError> {
+        let archive = memfd_create("archive", MemfdFlags::CLOEXEC).map_err(|error| JobError::Prepare(error.into()))?;
+        self.list(archive.into(), Form::Plain, &Limits::default())?.next_entry().map(drop)
     }
 }
 
@@ -132,9 +142,13 @@ impl Lister {
     fn tell(&self, error: &ListError, bytes: u64) {
         let ListError::Job(error) = error else { return };
         let Some(reason) = error.event() else { return };
-        let message = format!("archive of {}: {}", shown_bytes(bytes), error_chain(error));
-        tracing::warn!("{message}");
-        self.events.record(&Subject::Node, EventType::Warning, reason, &message);
+        let told = error_chain(error);
+        // Of the host, whatever the archive is.
+        let message = match error {
+            JobError::Confine(_) => told.to_string(),
+            _ => format!("archive of {}: {told}", shown_bytes(bytes)),
+        };
+        events::record(&*self.events, reason, &message);
     }
 }
 

@@ -4,10 +4,11 @@ use super::super::limits::Used;
 use super::stream::{StreamError, unpack_stream};
 use super::wire::{Failed, FailedKind, Message, Request, messages};
 use podstead_job::channel::Channel;
+use podstead_job::child::{self, Begun};
 use podstead_job::confine::{self, Rights};
 use podstead_job::filter::FILES;
 use podstead_job::user::JobUser;
-use podstead_sys::{own_memory, process};
+use podstead_sys::process;
 use std::error::Error;
 use std::fs::File;
 use std::io::BufReader;
@@ -21,19 +22,12 @@ const REPORT: Used = Used { entries: 2048, implicit_directories: 256, path_memor
 
 /// Does the task that the daemon sends to standard input, and ends.
 pub fn run() -> ExitCode {
-    process::close_others();
     // Containers start while images are pulled.
     process::give_way();
-    own_memory::share_between_threads();
-    // Shown in lists of processes; without it there would be `exe`.
-    let _unnamed = rustix::thread::set_name(c"podstead-job");
-    // A daemon that is gone does not miss an answer.
-    let Ok((channel, request, descriptors)) = Channel::open::<Request>() else { return ExitCode::FAILURE };
+    let Some(Begun { channel, request, descriptors }) = child::begin::<Request>() else { return ExitCode::FAILURE };
     let mut descriptors = descriptors.into_iter();
     let (Some(tree), Some(bytes)) = (descriptors.next(), descriptors.next()) else { return ExitCode::FAILURE };
-    if let Ok(channel) = channel.try_clone() {
-        tell_panics(channel);
-    }
+    child::tell_panics(&channel, |text| Message::Failed(Failed { kind: FailedKind::Panic, text }));
     let answer = match confined(&request, &tree) {
         Ok(()) => File::open("/").ok().map(|root| unpack(&channel, &request, bytes, root.into())),
         Err(error) => Some(vec![failed(FailedKind::Confine, &error)]),
@@ -110,14 +104,6 @@ fn chain(error: &(dyn Error + 'static)) -> String {
         cause = error.source();
     }
     text
-}
-
-/// A panic is told before it ends the job: it is an error of podstead.
-fn tell_panics(channel: Channel) {
-    std::panic::set_hook(Box::new(move |panic| {
-        let _daemon_gone = channel.send(&Message::Failed(Failed { kind: FailedKind::Panic, text: panic.to_string() }));
-        process::exit_at_once(1);
-    }));
 }
 
 #[cfg(test)]

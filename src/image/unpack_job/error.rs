@@ -1,15 +1,11 @@
 //! Ways in which the job itself fails, whatever the layer is.
 
 use super::super::limits::shown_bytes;
+use podstead_job::events::{LIMIT, NOT_CONFINED, VIOLATION};
 use podstead_job::launch::{End, StartError};
 use podstead_job::told::Told;
 use std::io;
 use std::time::Duration;
-
-/// Reasons of events.
-const VIOLATION: &str = "JobViolation";
-const LIMIT: &str = "LimitExceeded";
-const NOT_CONFINED: &str = "JobNotConfined";
 
 /// Reason why a job did not do its task.
 #[derive(Debug, thiserror::Error)]

@@ -13,12 +13,13 @@ use super::wire::{Failed, FailedKind, Request};
 use podstead_container::cgroup::JobLimits;
 use podstead_container::digest::Digest;
 use podstead_job::confine::Rlimits;
+use podstead_job::events;
 use podstead_job::launch::{End, Job, JobSettings, Launcher, MessageError};
 use podstead_job::told::Told;
 use podstead_job::tree::{Access, detached};
 use podstead_sys::mounts;
 use podstead_telemetry::error_chain;
-use podstead_telemetry::events::{EventRecorder, EventType, Subject};
+use podstead_telemetry::events::EventRecorder;
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -168,8 +169,7 @@ impl Unpacker {
         let LayerError::Job(error) = error else { return };
         let Some(reason) = error.event() else { return };
         let message = format!("layer of {} bytes: {}", source.count(), error_chain(error));
-        tracing::warn!("{message}");
-        self.events.record(&Subject::Node, EventType::Warning, reason, &message);
+        events::record(&*self.events, reason, &message);
     }
 }
 

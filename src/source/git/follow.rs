@@ -51,7 +51,7 @@ impl Follower {
         let remote = |way| Place::Remote { remote: Box::new(Remote::new(location.clone(), way, options.timeout)), store: None };
         let place = match options.url.clone() {
             RemoteUrl::Http(_) => remote(Way::Http(Box::new(options.http.clone()), options.jobs.requester())),
-            RemoteUrl::Ssh(url) => remote(Way::Ssh(url, options.ssh.clone(), Arc::clone(options.jobs.launcher()))),
+            RemoteUrl::Ssh(url) => remote(Way::Ssh(url, options.ssh.clone(), Arc::clone(&options.jobs))),
             RemoteUrl::Daemon { host, port, path } => remote(Way::Daemon { host, port, path }),
             RemoteUrl::Local(path) => Place::Local(path),
         };

@@ -3,10 +3,9 @@
 use super::wire::{FailedKind, Message, Request, write};
 use crate::oci::tree;
 use crate::tree_rules::ReadLimits;
-use podstead_job::channel::Channel;
+use podstead_job::child::{self, Begun};
 use podstead_job::confine;
 use podstead_job::user::JobUser;
-use podstead_sys::{own_memory, process};
 use podstead_telemetry::error_chain;
 use std::fs::File;
 use std::io::{BufWriter, Read};
@@ -14,17 +13,10 @@ use std::process::ExitCode;
 
 /// Does the task that the daemon sends to standard input, and ends.
 pub fn run() -> ExitCode {
-    process::close_others();
-    own_memory::share_between_threads();
-    // Shown in lists of processes; without it there would be `exe`.
-    let _unnamed = rustix::thread::set_name(c"podstead-job");
-    // A daemon that is gone does not miss an answer.
-    let Ok((channel, request, descriptors)) = Channel::open::<Request>() else { return ExitCode::FAILURE };
+    let Some(Begun { channel, request, descriptors }) = child::begin::<Request>() else { return ExitCode::FAILURE };
     let mut descriptors = descriptors.into_iter().map(File::from);
     let (Some(archive), Some(answer)) = (descriptors.next(), descriptors.next()) else { return ExitCode::FAILURE };
-    if let Ok(channel) = channel.try_clone() {
-        tell_panics(channel);
-    }
+    child::tell_panics(&channel, |text| Message::Failed(FailedKind::Panic, text));
     let user = JobUser { uid: request.uid, gid: request.gid, is_own: true };
     let message = match confine::confine_without_files(user, &request.rlimits) {
         Ok(()) => read(&request, archive, answer),
@@ -51,12 +43,4 @@ fn read(request: &Request, mut archive: File, answer: File) -> Message {
         },
         Err(error) => refused(error_chain(&error).to_string()),
     }
-}
-
-/// A panic is told before it ends the job: it is an error of podstead.
-fn tell_panics(channel: Channel) {
-    std::panic::set_hook(Box::new(move |panic| {
-        let _daemon_gone = channel.send(&Message::Failed(FailedKind::Panic, panic.to_string()));
-        process::exit_at_once(1);
-    }));
 }

@@ -7,10 +7,11 @@ use podstead_container::cgroup::JobLimits;
 use podstead_image::list_job::Lister;
 use podstead_image::unpack_job::{JobError, ProcessLimits, of_end};
 use podstead_job::confine::Rlimits;
+use podstead_job::events;
 use podstead_job::launch::{Job, Launcher, MessageError};
 use podstead_job::told::Told;
 use podstead_telemetry::error_chain;
-use podstead_telemetry::events::{EventRecorder, EventType, Subject};
+use podstead_telemetry::events::EventRecorder;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::{self, BufReader, Seek, Write};
@@ -115,8 +116,7 @@ impl ArtifactJobs {
         let ReadError::Job(error) = error else { return };
         let Some(reason) = error.event() else { return };
         let message = format!("archive of {bytes} bytes with manifests: {}", error_chain(error));
-        tracing::warn!("{message}");
-        self.events.record(&Subject::Node, EventType::Warning, reason, &message);
+        events::record(&*self.events, reason, &message);
     }
 }
 

@@ -119,7 +119,7 @@ fn jobs_on_kernels_that_refuse_a_step_refuse_to_work() {
         let (result, events) = listed(&[call], None);
         let reason = result.unwrap_err();
         assert!(reason.contains(&format!("{REFUSED}{step}")), "{call}: {reason}");
-        assert!(events.len() == 1 && events[0].starts_with("JobNotConfined: archive of "), "{call}: {events:?}");
+        assert!(events.len() == 1 && events[0].starts_with("JobNotConfined: the job that "), "{call}: {events:?}");
         assert!(events[0].contains(step), "{call}: {events:?}");
     }
 }

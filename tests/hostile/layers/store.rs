@@ -1,8 +1,8 @@
 //! An image store for one test: in the test's process, or a daemon's whose memory is measured.
 
 use super::archive::{Image, Layer};
+use crate::events::Recorded;
 use crate::support::TestHost;
-use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use podstead::{
     image::{ImageStore, ImageStoreConfig, JobSettings},
     runtime::ImageService,
@@ -12,22 +12,12 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 pub(super) const NAME: &str = "localhost/hostile:1";
 
 /// More than what the daemon needs for any honest layer, far less than what the layers here would like.
 const MEMORY: u64 = 64 << 20;
-
-/// Reasons of all events.
-#[derive(Debug, Default)]
-struct Recorded(Mutex<Vec<String>>);
-
-impl EventRecorder for Recorded {
-    fn record(&self, _: &Subject, _: EventType, reason: &str, _: &str) {
-        self.0.lock().unwrap().push(reason.to_owned());
-    }
-}
 
 /// A store in this process, with a bystander outside of it.
 pub(super) struct Store {

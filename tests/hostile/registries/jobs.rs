@@ -3,26 +3,17 @@
 //! The header `podstead-attack` tells the job of a test build what to try, as one would that found an error in the client of HTTP or TLS.
 
 use super::server::{Reply, Server};
+use crate::events::Recorded;
 use crate::slice::Slice;
 use podstead::fetch::Requester;
 use podstead::job::launch::{JobSettings, Launcher};
 use podstead::source::http_client::{HttpAccess, HttpClient, HttpRequest};
-use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead::telemetry::events::EventRecorder;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Body that is longer than any.
 const LIMIT: u64 = 4 << 20;
-
-/// Reasons of all events.
-#[derive(Debug, Default)]
-struct Recorded(Mutex<Vec<String>>);
-
-impl EventRecorder for Recorded {
-    fn record(&self, _: &Subject, _: EventType, reason: &str, _: &str) {
-        self.0.lock().unwrap().push(reason.to_owned());
-    }
-}
 
 /// Requests of jobs.
 pub(super) fn requester(settings: JobSettings, events: Arc<dyn EventRecorder>) -> Requester {
@@ -107,6 +98,24 @@ async fn only_ip_and_files_of_the_resolver_are_there() {
     }
     assert!(refused(&client, "socket-inet").await.contains("socket-inet: done with"));
     assert!(events.0.lock().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_mount_of_the_host_is_there() {
+    let slice = Arc::new(Slice::new("fetch-mounts"));
+    let (seen, asking) = (Arc::new(Mutex::new(Vec::new())), Arc::clone(&slice));
+    let record = Arc::clone(&seen);
+    let server = Server::http("127.0.0.2", move |_| {
+        let mounts = |pid| std::fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap();
+        record.lock().unwrap().extend(asking.jobs().into_iter().map(mounts));
+        Reply::status(200)
+    });
+    let (client, _events) = client(slice.settings().jobs);
+    ask(&client, &server.url("/"), Duration::from_secs(60)).await.unwrap();
+    let seen = seen.lock().unwrap().clone();
+    assert!(matches!(&*seen, [mounts] if mounts.lines().count() == 1 && mounts.split(' ').nth(4) == Some("/")), "{seen:?}");
+    drop(client);
+    slice.assert_empty();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

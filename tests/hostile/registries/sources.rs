@@ -2,10 +2,10 @@
 
 use super::jobs::requester;
 use super::server::{Reply, Server, authority};
-use super::store::Ignored;
 use podstead::job::launch::JobSettings;
 use podstead::source::credentials::{AuthFiles, CredentialFiles};
 use podstead::source::http_client::{HttpAccess, HttpClient, HttpError, HttpRequest};
+use podstead::telemetry::events::NoEvents;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn client() -> (tempfile::TempDir, HttpClient) {
         headers_file: None,
     };
     let access = HttpAccess { credentials, ca_file: Some(at("ca.pem")), ..HttpAccess::default() };
-    (directory, HttpClient::new(access, requester(JobSettings::default(), Arc::new(Ignored))))
+    (directory, HttpClient::new(access, requester(JobSettings::default(), Arc::new(NoEvents))))
 }
 
 async fn get(client: &HttpClient, url: &str) -> Result<u16, HttpError> {

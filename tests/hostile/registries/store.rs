@@ -2,7 +2,7 @@
 
 use super::image::REPOSITORY;
 use super::server::{Server, authority};
-use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead::telemetry::events::NoEvents;
 use podstead::{
     container::ResolvedImage,
     image::{ImageStore, ImageStoreConfig, JobSettings, RegistryConfig},
@@ -18,14 +18,6 @@ pub(super) const PASSWORD: &str = "open sesame";
 
 /// A healthy pull of these cases takes a second; the machine may be busy.
 pub(super) const PATIENCE: Duration = Duration::from_secs(40);
-
-/// Hears no events.
-#[derive(Debug)]
-pub(super) struct Ignored;
-
-impl EventRecorder for Ignored {
-    fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}
-}
 
 /// A store below a directory of its own.
 pub(super) struct Store {
@@ -47,7 +39,7 @@ impl Store {
         let registries = registries.into_iter().map(|written| written.resolve(directory.path())).collect();
         let jobs = JobSettings { program: crate::support::binary("podstead"), ..config.jobs };
         let config = ImageStoreConfig { registries, jobs, ..config };
-        let images = ImageStore::open(&at("images"), config, Arc::new(Ignored)).unwrap();
+        let images = ImageStore::open(&at("images"), config, Arc::new(NoEvents)).unwrap();
         Self { _directory: directory, images }
     }
 

@@ -4,25 +4,15 @@
 
 use super::made::Made;
 use super::{Bench, Following, pod};
+use crate::support::Recorded;
 use podstead::job::launch::{JobSettings, Launcher};
 use podstead::source::bundle::BundleOptions;
 use podstead::source::tree_job::ArtifactJobs;
-use podstead::telemetry::events::{EventRecorder, EventType, Subject};
 use rustix::fs::inotify;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
-
-/// Reasons of all events.
-#[derive(Debug, Default)]
-struct Recorded(Mutex<Vec<String>>);
-
-impl EventRecorder for Recorded {
-    fn record(&self, _: &Subject, _: EventType, reason: &str, _: &str) {
-        self.0.lock().unwrap().push(reason.to_owned());
-    }
-}
+use std::sync::Arc;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_gained_by_a_job_that_lists() {

@@ -18,17 +18,10 @@ use podstead::source::bundle::{BundleOptions, BundleSource};
 use podstead::source::git::ReadLimits;
 use podstead::source::tree_job::ArtifactJobs;
 use podstead::sys::machine_key::MachineKey;
-use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead::telemetry::events::NoEvents;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-#[derive(Debug)]
-struct Nobody;
-
-impl EventRecorder for Nobody {
-    fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}
-}
 
 fn open_store(root: &Path) -> Arc<ImageStore> {
     assert!(nix::unistd::geteuid().is_root(), "images have files of all owners: these tests need root");
@@ -39,7 +32,7 @@ fn open_store(root: &Path) -> Arc<ImageStore> {
         None => env!("CARGO_BIN_EXE_podstead").into(),
     };
     let jobs = JobSettings { program, ..JobSettings::default() };
-    ImageStore::open(root, ImageStoreConfig { reserve, jobs, ..ImageStoreConfig::default() }, Arc::new(Nobody)).unwrap()
+    ImageStore::open(root, ImageStoreConfig { reserve, jobs, ..ImageStoreConfig::default() }, Arc::new(NoEvents)).unwrap()
 }
 
 /// Options that look often.
@@ -56,7 +49,7 @@ fn options_at(state: &Path, directory: &Path, images: &Arc<ImageStore>) -> Bundl
         digests_only: false,
         has_last_good: false,
         limits: ReadLimits::default(),
-        jobs: Arc::new(ArtifactJobs::new(Arc::clone(images.launcher()), Arc::new(Nobody))),
+        jobs: Arc::new(ArtifactJobs::new(Arc::clone(images.launcher()), Arc::new(NoEvents))),
         images: Arc::clone(images),
         state: state.to_owned(),
         machine_key: MachineKey::new([7; 32]),

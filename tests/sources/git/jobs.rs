@@ -5,31 +5,21 @@
 
 use super::repository::Repository;
 use super::servers::{Inetd, git_daemon};
-use super::{Nobody, jobs, options, shown, start};
-use crate::support::{Slice, without};
+use super::{jobs, options, shown, start};
+use crate::support::{Recorded, Slice, without};
 use podstead::artifact::SourceReport;
 use podstead::job::launch::{JobSettings, Launcher};
 use podstead::source::git::GitOptions;
 use podstead::source::git::job::ObjectJobs;
-use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead::telemetry::events::NoEvents;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-/// Reasons of all events.
-#[derive(Debug, Default)]
-struct Recorded(Mutex<Vec<String>>);
-
-impl EventRecorder for Recorded {
-    fn record(&self, _: &Subject, _: EventType, reason: &str, _: &str) {
-        self.0.lock().unwrap().push(reason.to_owned());
-    }
-}
 
 /// A repository that is read where it lies; the failure of its source, and the events.
 async fn refused(repository: &Repository, settings: JobSettings) -> (String, Vec<String>) {
@@ -120,6 +110,18 @@ async fn files_of_the_host_are_not_there() {
     }
     let (text, _) = attacked("write", JobSettings::default()).await;
     assert!(text.contains("Read-only file system"), "{text}");
+}
+
+#[tokio::test]
+async fn no_mount_of_the_host_is_there() {
+    let slice = Slice::new("objects-mounts");
+    let repository = Repository::with(&[("web.yaml", "podstead-attack: sleep\n")]);
+    let state = tempfile::tempdir().unwrap();
+    let jobs = jobs(JobSettings { slice: Some(slice.name()), ..JobSettings::default() }, Arc::new(NoEvents));
+    let mut source = start(GitOptions { jobs, ..options(&repository.url(), state.path()) });
+    slice.wait_for_one_mount().await;
+    slice.kill();
+    assert!(source.failure().await.contains("ended by signal 9"));
 }
 
 #[tokio::test]
@@ -224,7 +226,7 @@ async fn unchanged_repository_starts_no_job() {
         let link = state.path().join("program");
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_podstead"), &link).unwrap();
         let settings = JobSettings { program: link.clone(), ..JobSettings::default() };
-        let jobs = Arc::new(ObjectJobs::new(Arc::new(Launcher::new(settings)), Arc::new(Nobody)));
+        let jobs = Arc::new(ObjectJobs::new(Arc::new(Launcher::new(settings)), Arc::new(NoEvents)));
         let mut source = start(GitOptions { jobs, ..options(&url, state.path()) });
         source.artifact().await;
         fs::remove_file(&link).unwrap();
@@ -260,7 +262,7 @@ async fn commits_are_whole_or_not_there_while_jobs_are_killed() {
     let slice = Arc::new(Slice::new("objects"));
     let repository = Repository::with(&[("web.yaml", "0")]);
     let (server, state) = (git_daemon(repository.root()), tempfile::tempdir().unwrap());
-    let jobs = jobs(JobSettings { slice: Some(slice.name()), ..JobSettings::default() }, Arc::new(Nobody));
+    let jobs = jobs(JobSettings { slice: Some(slice.name()), ..JobSettings::default() }, Arc::new(NoEvents));
     let mut source = start(GitOptions { jobs, ..options(&url(&server), state.path()) });
     source.artifact().await;
     let mut killed = 0;

@@ -23,7 +23,7 @@ use podstead::pod::SourceId;
 use podstead::source::git::job::ObjectJobs;
 use podstead::source::git::{Follow, GitLimits, GitOptions, GitSource, SshOptions};
 use podstead::source::http_client::HttpAccess;
-use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead::telemetry::events::{EventRecorder, NoEvents};
 use podstead::{
     artifact::{Artifact, SourceReport},
     pod::Revision,
@@ -50,21 +50,13 @@ fn options(url: &str, state: &Path) -> GitOptions {
         allow_rollback: false,
         last_accepted: None,
         store: state.join("git"),
-        jobs: jobs(JobSettings::default(), Arc::new(Nobody)),
+        jobs: jobs(JobSettings::default(), Arc::new(NoEvents)),
     }
 }
 
 /// The starter of jobs: this test is another program.
 fn jobs(settings: JobSettings, events: Arc<dyn EventRecorder>) -> Arc<ObjectJobs> {
     Arc::new(ObjectJobs::new(Arc::new(Launcher::new(JobSettings { program: program(), ..settings })), events))
-}
-
-/// Hears no events.
-#[derive(Debug)]
-struct Nobody;
-
-impl EventRecorder for Nobody {
-    fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}
 }
 
 /// A source that runs until the value is dropped.

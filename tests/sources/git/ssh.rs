@@ -3,13 +3,17 @@
 use super::repository::{Repository, run};
 use super::servers::Inetd;
 use super::{options, shown, start};
+use crate::support::{Recorded, without};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use podstead::job::launch::Launcher;
+use podstead::source::git::job::ObjectJobs;
 use podstead::source::git::{GitOptions, SshOptions};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Host key, deploy key and everything that sshd needs.
@@ -142,6 +146,22 @@ fn process_of(path: &Path) -> Option<i32> {
         let mut words = line.split('\0');
         (words.next() == Some("/bin/sh") && words.next() == Some(needle)).then(|| entry.file_name().to_str()?.parse().ok())?
     })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ssh_without_capabilities_to_give_up_rights_is_not_executed() {
+    let keys = Keys::new();
+    let programs = tempfile::tempdir().unwrap();
+    for (capability, step) in [("sys_admin", "leave the host's files"), ("setuid", "become another user")] {
+        let (state, events) = (tempfile::tempdir().unwrap(), Arc::new(Recorded::default()));
+        let launcher = Launcher::new(without(programs.path(), "program", capability));
+        let jobs = Arc::new(ObjectJobs::new(Arc::new(launcher), events.clone()));
+        let ssh = keys.options("deploy", "host", 22);
+        let options = GitOptions { ssh, jobs, ..options("ssh://git@git.invalid/a.git", state.path()) };
+        let text = start(options).failure().await;
+        assert!(text.contains(&format!("podstead cannot run ssh: {step}")), "{capability}: {text}");
+        assert_eq!(*events.0.lock().unwrap(), ["JobNotConfined"], "{capability}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

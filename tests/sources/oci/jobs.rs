@@ -4,27 +4,17 @@
 
 use super::artifact::{flux, of};
 use super::hostile::Fake;
-use super::{Following, Nobody, OciOptions, files, jobs, pairs, tag};
-use crate::support::{Slice, without};
+use super::{Following, OciOptions, files, jobs, pairs, tag};
+use crate::support::{Recorded, Slice, without};
 use podstead::artifact::SourceReport;
 use podstead::job::launch::{JobSettings, Launcher};
 use podstead::source::tree_job::ArtifactJobs;
-use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead::telemetry::events::NoEvents;
 use serde_json::json;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-/// Reasons of all events.
-#[derive(Debug, Default)]
-struct Recorded(Mutex<Vec<String>>);
-
-impl EventRecorder for Recorded {
-    fn record(&self, _: &Subject, _: EventType, reason: &str, _: &str) {
-        self.0.lock().unwrap().push(reason.to_owned());
-    }
-}
 
 /// A source, and the events of its jobs.
 fn follow(fake: &Fake, settings: JobSettings) -> (Following, Arc<Recorded>) {
@@ -76,6 +66,16 @@ async fn forbidden_system_calls_end_the_job() {
         assert!(text.contains("made a forbidden system call and was killed"), "{word}: {text}");
         assert_eq!(events, ["JobViolation"], "{word}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_mount_of_the_host_is_there() {
+    let (fake, slice) = (Fake::start(), Slice::new("artifact-mounts"));
+    push(&fake, "sleep");
+    let (mut source, _events) = follow(&fake, JobSettings { slice: Some(slice.name()), ..JobSettings::default() });
+    slice.wait_for_one_mount().await;
+    slice.kill();
+    assert!(source.failure().await.contains("ended by signal 9"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -152,7 +152,7 @@ async fn artifacts_are_whole_or_not_there_while_jobs_are_killed() {
     let wanted = std::env::var("PODSTEAD_KILLS").map_or(10, |text| text.parse::<usize>().unwrap());
     let (fake, slice) = (Fake::start(), Arc::new(Slice::new("artifact")));
     let settings = JobSettings { slice: Some(slice.name()), ..JobSettings::default() };
-    let options = OciOptions { jobs: jobs(settings, Arc::new(Nobody)), ..fake.bench.options(&fake.url(), tag("latest")) };
+    let options = OciOptions { jobs: jobs(settings, Arc::new(NoEvents)), ..fake.bench.options(&fake.url(), tag("latest")) };
     let mut source = Following::start(options);
     let (mut killed, mut round) = (0, 0);
     while killed < wanted {

@@ -26,17 +26,10 @@ use podstead::source::git::ReadLimits;
 use podstead::source::oci::{OciFollow, OciOptions, OciSource};
 use podstead::source::tree_job::ArtifactJobs;
 use podstead::sys::machine_key::MachineKey;
-use podstead::telemetry::events::{EventRecorder, EventType, Subject};
+use podstead::telemetry::events::{EventRecorder, NoEvents};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-#[derive(Debug)]
-struct Nobody;
-
-impl EventRecorder for Nobody {
-    fn record(&self, _: &Subject, _: EventType, _: &str, _: &str) {}
-}
 
 /// Registries as the daemon reaches them, and a directory for the source's state.
 struct Bench {
@@ -64,7 +57,7 @@ fn jobs(settings: JobSettings, events: Arc<dyn EventRecorder>) -> Arc<ArtifactJo
 }
 
 fn repositories(registry: RegistryConfig) -> Repositories {
-    Repositories::new(&[registry], Arc::new(Nobody), requester())
+    Repositories::new(&[registry], Arc::new(NoEvents), requester())
 }
 
 fn options(repositories: &Repositories, url: &str, follow: OciFollow, state: &Path) -> OciOptions {
@@ -75,7 +68,7 @@ fn options(repositories: &Repositories, url: &str, follow: OciFollow, state: &Pa
         path: String::new(),
         interval: Duration::from_millis(30),
         timeout: DEADLINE,
-        jobs: jobs(JobSettings::default(), Arc::new(Nobody)),
+        jobs: jobs(JobSettings::default(), Arc::new(NoEvents)),
         limits: ReadLimits::default(),
         keys: Vec::new(),
         allow_rollback: false,

@@ -5,27 +5,20 @@ use super::serve::Serving;
 use super::wire::{Failed, FailedKind, Message, Request, Work, failed};
 use super::{pack, serve};
 use podstead_job::channel::Channel;
+use podstead_job::child::{self, Begun};
 use podstead_job::confine::{self, Rights};
 use podstead_job::filter::{FILES, OLD_PACK, PACK};
 use podstead_job::user::JobUser;
-use podstead_sys::{own_memory, process};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 /// Does the task that the daemon sends to standard input, and ends.
 pub fn run() -> ExitCode {
-    process::close_others();
-    own_memory::share_between_threads();
-    // Failure in lists of processes; without it there would be `exe`.
-    let _unnamed = rustix::thread::set_name(c"podstead-job");
-    // A daemon that is gone does not miss an answer.
-    let Ok((channel, request, descriptors)) = Channel::open::<Request>() else { return ExitCode::FAILURE };
+    let Some(Begun { channel, request, descriptors }) = child::begin::<Request>() else { return ExitCode::FAILURE };
     let mut descriptors = descriptors.into_iter();
     let (Some(tree), Some(bytes)) = (descriptors.next(), descriptors.next()) else { return ExitCode::FAILURE };
-    if let Ok(channel) = channel.try_clone() {
-        tell_panics(channel);
-    }
+    child::tell_panics(&channel, |text| Message::Failed(Failed { kind: FailedKind::Panic, text }));
     // It reads nothing of others, and the files that it looks for are not there afterwards.
     podstead_libgit2::initialise();
     let done = match confined(&request, &tree) {
@@ -63,12 +56,4 @@ fn confined(request: &Request, tree: &OwnedFd) -> Result<(), confine::ConfineErr
         limits: request.rlimits,
         calls: &[FILES, PACK, OLD_PACK],
     })
-}
-
-/// A panic is told before it ends the job: it is an error of podstead.
-fn tell_panics(channel: Channel) {
-    std::panic::set_hook(Box::new(move |panic| {
-        let _daemon_gone = channel.send(&Message::Failed(Failed { kind: FailedKind::Panic, text: panic.to_string() }));
-        process::exit_at_once(1);
-    }));
 }

@@ -10,10 +10,12 @@ use podstead_container::cgroup::JobLimits;
 use podstead_fetch::Requester;
 use podstead_job::confine::Rlimits;
 use podstead_job::conversation::Conversation;
+use podstead_job::events::{self, NOT_CONFINED};
 use podstead_job::launch::{Launcher, MessageError};
+use podstead_job::told::Told;
 use podstead_job::tree::{Access, detached};
 use podstead_telemetry::error_chain;
-use podstead_telemetry::events::{EventRecorder, EventType, Subject};
+use podstead_telemetry::events::EventRecorder;
 use std::fs::{self, File};
 use std::io::Write;
 use std::net::Shutdown;
@@ -142,12 +144,17 @@ impl ObjectJobs {
         self.launcher.patience()
     }
 
+    /// Records that ssh was not executed for `host`, because its process could not give up its rights.
+    pub(in crate::git) fn tell_of_ssh(&self, host: &str, reason: &Told) {
+        let message = format!("ssh to {host}: the process cannot give up its rights on this host: {reason}");
+        events::record(&*self.events, NOT_CONFINED, &message);
+    }
+
     /// Records what an operator has to know of.
     pub(in crate::git) fn tell(&self, error: &JobError, path: &Path) {
         if let Some(reason) = error.event() {
             let message = format!("repository {}: {}", path.display(), error_chain(error));
-            tracing::warn!("{message}");
-            self.events.record(&Subject::Node, EventType::Warning, reason, &message);
+            events::record(&*self.events, reason, &message);
         }
     }
 }

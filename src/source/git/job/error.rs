@@ -1,6 +1,7 @@
 //! Ways in which the job itself fails, whatever the repository is.
 
 use super::super::protocol::ObjectId;
+use podstead_job::events::{LIMIT, NOT_CONFINED, VIOLATION};
 use podstead_job::launch::{End, StartError};
 use podstead_job::told::Told;
 use std::io;
@@ -61,9 +62,9 @@ impl JobError {
     /// The event that tells of it; `None` where the failure of the source is enough.
     pub(super) fn event(&self) -> Option<&'static str> {
         match self {
-            Self::Violation | Self::BadAnswer(_) | Self::AnotherObject(_) => Some("JobViolation"),
-            Self::Memory | Self::ProcessorTime | Self::FileSize | Self::Hangs(_) => Some("LimitExceeded"),
-            Self::Confine(_) => Some("JobNotConfined"),
+            Self::Violation | Self::BadAnswer(_) | Self::AnotherObject(_) => Some(VIOLATION),
+            Self::Memory | Self::ProcessorTime | Self::FileSize | Self::Hangs(_) => Some(LIMIT),
+            Self::Confine(_) => Some(NOT_CONFINED),
             Self::Start(_) | Self::Prepare(_) | Self::Signal(_) | Self::NoAnswer(_) | Self::Panic(_) => None,
         }
     }

@@ -14,12 +14,12 @@ pub use ssh::SshOptions;
 pub use url::{RemoteUrl, SshUrl, UrlError};
 
 use super::error::GitError;
+use super::job::ObjectJobs;
 use super::protocol::Reference;
 use crate::http_client::HttpAccess;
 use http::HttpRemote;
 use open::Open;
 use podstead_fetch::Requester;
-use podstead_job::launch::Launcher;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,8 +31,8 @@ const MAX_LISTING: u64 = 32 << 20;
 pub(super) enum Way {
     /// The URL is the location. The requester sends what is asked.
     Http(Box<HttpAccess>, Requester),
-    /// Through the system's ssh, which the launcher starts.
-    Ssh(SshUrl, SshOptions, Arc<Launcher>),
+    /// Through the system's ssh, which runs in the place of a job.
+    Ssh(SshUrl, SshOptions, Arc<ObjectJobs>),
     /// Git's own server, without any protection.
     Daemon {
         /// Name or address.
@@ -108,7 +108,7 @@ impl Remote {
             Way::Http(access, requester) => {
                 return Session::greet_http(HttpRemote::new(&location, access, requester, self.timeout), location).await;
             }
-            Way::Ssh(url, options, launcher) => Open::ssh(url, options, launcher, self.timeout).await?,
+            Way::Ssh(url, options, jobs) => Open::ssh(url, options, jobs, self.timeout).await?,
             Way::Daemon { host, port, path } => Open::daemon(host, *port, path, self.timeout, &location).await?,
         };
         Session::greet_open(open, location).await

@@ -5,8 +5,8 @@ use super::lines::{Chunks, Lines, NoLine};
 use super::ssh::{Ssh, SshOptions};
 use super::url::SshUrl;
 use crate::git::error::GitError;
+use crate::git::job::ObjectJobs;
 use crate::git::protocol::encode;
-use podstead_job::launch::Launcher;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -31,10 +31,10 @@ impl Open {
     pub(super) async fn ssh(
         url: &SshUrl,
         options: &SshOptions,
-        launcher: &Arc<Launcher>,
+        jobs: &Arc<ObjectJobs>,
         timeout: Duration,
     ) -> Result<Self, GitError> {
-        let (ssh, output) = Ssh::start(url, options, launcher, timeout).await?;
+        let (ssh, output) = Ssh::start(url, options, jobs, timeout).await?;
         Ok(Self { lines: Lines::new(Chunks::Stream(Box::new(output)), timeout, MAX_LISTING), input: Input::Ssh(Box::new(ssh)) })
     }
 

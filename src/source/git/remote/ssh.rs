@@ -3,10 +3,12 @@
 
 use super::url::SshUrl;
 use crate::git::error::GitError;
+use crate::git::job::ObjectJobs;
 use podstead_container::cgroup::JobLimits;
 use podstead_job::confine::Rlimits;
 use podstead_job::launch::{End, Job, Launcher, StartError};
-use podstead_job::program::{COPIES, COPY_MAX, Copied, Program};
+use podstead_job::program::{CANNOT_RUN, COPIES, COPY_MAX, Copied, NotConfined, Program};
+use podstead_job::told::Told;
 use podstead_telemetry::error_chain;
 use std::ffi::OsStr;
 use std::io;
@@ -29,6 +31,8 @@ pub struct SshOptions {
     pub program: Option<PathBuf>,
 }
 
+/// Time for a message that was sent before the words that were heard.
+const TOLD_BEFORE: Duration = Duration::from_millis(100);
 /// Bytes of the error output of ssh that are kept.
 const SAID: u64 = 16 << 10;
 
@@ -52,6 +56,8 @@ pub(super) struct Ssh {
     pub(super) input: pipe::Sender,
     /// `None` once it has ended.
     job: Option<Job>,
+    jobs: Arc<ObjectJobs>,
+    host: String,
     said: JoinHandle<Vec<u8>>,
 }
 
@@ -60,12 +66,12 @@ impl Ssh {
     pub(super) async fn start(
         url: &SshUrl,
         options: &SshOptions,
-        launcher: &Arc<Launcher>,
+        jobs: &Arc<ObjectJobs>,
         timeout: Duration,
     ) -> Result<(Self, pipe::Receiver), GitError> {
         let setup = |reason: String| GitError::Setup(format!("start ssh: {reason}"));
-        let program = program(url, options, launcher, timeout)?;
-        let launcher = Arc::clone(launcher);
+        let program = program(url, options, jobs.launcher(), timeout)?;
+        let launcher = Arc::clone(jobs.launcher());
         let started = tokio::task::spawn_blocking(move || start(&launcher, &program)).await;
         let (job, [input, output, errors]) =
             started.map_err(|error| setup(error.to_string()))?.map_err(|error| setup(error_chain(&error).to_string()))?;
@@ -81,7 +87,7 @@ impl Ssh {
             tokio::io::copy(&mut errors, &mut tokio::io::sink()).await.ok();
             said
         });
-        Ok((Self { input, job: Some(job), said }, output))
+        Ok((Self { input, job: Some(job), jobs: Arc::clone(jobs), host: url.host.clone(), said }, output))
     }
 
     /// Returns the error output of ssh after it ended.
@@ -90,6 +96,9 @@ impl Ssh {
             Ok(Ok(words)) => String::from_utf8_lossy(&words).into_owned(),
             Ok(Err(_)) | Err(_) => String::new(),
         };
+        if words.starts_with(CANNOT_RUN) {
+            self.tell_of_refusal();
+        }
         let telling = |line: &&str| !line.is_empty() && !line.chars().all(|c| c == '@');
         let lines: Vec<&str> = words.lines().map(str::trim).filter(telling).collect();
         if !lines.is_empty() {
@@ -103,6 +112,14 @@ impl Ssh {
             None => return "ssh ended without an error message".to_owned(),
         };
         told_end(end.await.ok().flatten())
+    }
+
+    /// Records that the process could not give up its rights, if that is why ssh was not executed.
+    fn tell_of_refusal(&self) {
+        let Some(job) = &self.job else { return };
+        if let Ok(Some(NotConfined { reason })) = job.messages().next_within(TOLD_BEFORE) {
+            self.jobs.tell_of_ssh(&self.host, &Told::new(&reason));
+        }
     }
 }
 
