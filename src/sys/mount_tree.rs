@@ -3,7 +3,7 @@
 
 use nix::errno::Errno;
 use rustix::fs::{AtFlags, StatxFlags, statx};
-use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsmount, fsopen};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
@@ -51,6 +51,20 @@ pub fn clone_descriptor(origin: impl AsFd, submounts: Submounts) -> nix::Result<
         flags |= OpenTreeFlags::AT_RECURSIVE;
     }
     rustix::mount::open_tree(origin, "", flags).map_err(errno)
+}
+
+/// A detached file system with an empty directory that nobody can put anything into.
+pub fn empty_directory() -> nix::Result<OwnedFd> {
+    let make = || {
+        let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(&context)?;
+        let flags = MountAttrFlags::MOUNT_ATTR_RDONLY
+            | MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NODEV
+            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, flags)
+    };
+    make().map_err(errno)
 }
 
 /// Makes a cloned mount read-only, without device nodes and set-user-id bits.

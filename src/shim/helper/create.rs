@@ -6,6 +6,7 @@ use super::places::{self, Remaining};
 use super::report::Report;
 use super::root::{Root, make_directory};
 use super::stage::{Stage, Views};
+use super::system_paths::SystemPaths;
 use super::trees::Tree;
 use super::users::Users;
 use super::{Attempt, Failure, home, mounts, trace};
@@ -123,7 +124,7 @@ fn prepare(
     drop(overlay);
     make_home(spec, &root, users)?;
     let mut view = sandbox_view(config, spec, &stage)?;
-    let remaining = places::attach(spec, trees, &root, &stage, users).map_err(Failure::of_runtime)?;
+    let mut remaining = places::attach(spec, trees, &root, &stage, users).map_err(Failure::of_runtime)?;
     view.binds.clone_from(&remaining.binds);
     view.dev_shm = Some(stage.put(&shared_memory, "shm")?);
     require_apparmor(spec)?;
@@ -131,8 +132,12 @@ fn prepare(
     let for_exec = serde_json::to_vec(&oci).attempt("encode the OCI spec")?;
     // Where programs of the host take part, libcontainer reads the spec that exec reads.
     let confinement = if stage.has_hooks() { None } else { take_confinement(&mut oci, &paths.filters())? };
-    let for_libcontainer =
-        if confinement.is_some() { &serde_json::to_vec(&oci).attempt("encode the OCI spec")? } else { &for_exec };
+    // Mounts of a container with its own users are made with their rights alone.
+    if !stage.has_hooks() && users.is_none() {
+        remaining.system_paths = SystemPaths::take(&mut oci);
+    }
+    let is_same = confinement.is_none() && remaining.system_paths.is_empty();
+    let for_libcontainer = if is_same { &for_exec } else { &serde_json::to_vec(&oci).attempt("encode the OCI spec")? };
     stage.write_config(&for_exec, for_libcontainer)?;
     stage.enter()?;
     root.check(&stage.rootfs).map_err(Failure::of_runtime)?;

@@ -18,6 +18,7 @@ mod program;
 mod report;
 mod root;
 mod stage;
+mod system_paths;
 mod trace;
 mod trees;
 mod users;

@@ -5,6 +5,7 @@
 use super::dev::DevTree;
 use super::root::Root;
 use super::stage::Stage;
+use super::system_paths::SystemPaths;
 use super::trees::Tree;
 use super::users::Users;
 use super::{Attempt, Failure};
@@ -24,6 +25,8 @@ pub(super) struct Remaining {
     pub(super) binds: Vec<Bind>,
     /// Mounts to attach after libcontainer, parents first.
     late: Vec<Tree>,
+    /// Paths of `/proc` and `/sys` to cover after libcontainer, before all others.
+    pub(super) system_paths: SystemPaths,
     /// The volume that covers the container's own `/dev` then.
     dev: Option<(DevVolume, DevTree)>,
 }
@@ -105,7 +108,7 @@ impl Remaining {
     /// Mounts the rest into a container whose first process is `pid`, whose program has not begun and whose root directory is `rootfs` in this process's
     /// mount namespace.
     pub(super) fn attach(&self, pid: u32, rootfs: &Path, users: Option<&Users>) -> Result<(), Failure> {
-        if self.dev.is_none() && self.late.is_empty() {
+        if self.dev.is_none() && self.late.is_empty() && self.system_paths.is_empty() {
             return Ok(());
         }
         let hosts_root = stat(rootfs).attempt("inspect the root file system")?;
@@ -124,6 +127,7 @@ impl Remaining {
     }
 
     fn attach_here(&self, root: &OwnedFd, users: Option<&Users>) -> Result<(), Failure> {
+        self.system_paths.put(root)?;
         if !self.late.is_empty() {
             let root = Root::of(root.try_clone().attempt("open the container's root")?)?;
             for tree in &self.late {
