@@ -3,7 +3,9 @@
 
 use nix::errno::Errno;
 use rustix::fs::{AtFlags, StatxFlags, statx};
-use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsmount, fsopen};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_flag, fsmount, fsopen,
+};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
@@ -57,12 +59,9 @@ pub fn clone_descriptor(origin: impl AsFd, submounts: Submounts) -> nix::Result<
 pub fn empty_directory() -> nix::Result<OwnedFd> {
     let make = || {
         let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_set_flag(&context, "ro")?;
         fsconfig_create(&context)?;
-        let flags = MountAttrFlags::MOUNT_ATTR_RDONLY
-            | MountAttrFlags::MOUNT_ATTR_NOSUID
-            | MountAttrFlags::MOUNT_ATTR_NODEV
-            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, flags)
+        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_RDONLY)
     };
     make().map_err(errno)
 }

@@ -11,6 +11,7 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::{SFlag, fstat, major, minor};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
 use podstead_sys::mount_tree::{self, Submounts};
+use rustix::mount::MountAttrFlags;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -98,11 +99,16 @@ fn forbid_writing(root: &OwnedFd, path: &Path) -> nix::Result<()> {
     if fstatvfs(&point)?.flags().contains(FsFlags::ST_RDONLY) {
         return Ok(());
     }
-    match mount_tree::forbid_writing(&point, Submounts::Take) {
+    // As libcontainer has it.
+    let flags = MountAttrFlags::MOUNT_ATTR_RDONLY
+        | MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    match mount_tree::set_flags(&point, flags, Submounts::Take) {
         // No mount has its root there.
         Err(Errno::EINVAL) => {
             let tree = mount_tree::clone_descriptor(&point, Submounts::Take)?;
-            mount_tree::forbid_writing(&tree, Submounts::Take)?;
+            mount_tree::set_flags(&tree, flags, Submounts::Take)?;
             mount_tree::move_to(&tree, &point)
         }
         done => done,

@@ -35,9 +35,10 @@ async fn exits_without_daemon_are_told_later() {
     let recovered = node.runtime.recover().await.unwrap();
     assert_eq!(recovered.len(), 1);
     assert_eq!(recovered[0].sandbox, before.sandbox);
-    assert_eq!(outcome(&node.exited(&dies).await), (3, None, false));
+    // First, since waiting for the exit takes the events that come.
     let event = node.event().await;
     assert_eq!((&event.uid, event.kind), (&pod.uid, PodLifecycleEventKind::ContainerDied(dies.id.clone())));
+    assert_eq!(outcome(&node.exited(&dies).await), (3, None, false));
     assert_eq!(node.status(&lives).await, before.containers.iter().find(|status| status.id == lives.id).unwrap().clone());
     let (output, _, _) = node.exec(&lives, &["echo", "served"]).await;
     assert_eq!(output, "served\n");
