@@ -110,9 +110,9 @@ vm-network: setup-vm build ## run the tests that need less common kernel network
 	tests/vm/run $(RELEASE) network
 
 .PHONY: vm-hostile
-vm-hostile: setup-vm build ## run the tests with hostile images, manifests, servers and containers on cgroup v2, with and without AppArmor (root)
-	tests/vm/run $(RELEASE) hostile
-	VM_APPARMOR=off tests/vm/run $(RELEASE) hostile
+vm-hostile: setup-vm ## run the tests with hostile images, manifests, servers and containers on cgroup v2, with and without AppArmor (root)
+	tests/vm/run target hostile
+	VM_APPARMOR=off tests/vm/run target hostile
 
 .PHONY: fuzz
 fuzz: ## run all fuzz targets for an equal share of MINUTES (480) each; fails on a crash (needs nightly Rust and cargo-fuzz)

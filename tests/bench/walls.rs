@@ -42,7 +42,7 @@ pub(crate) fn polls_and_rest() {
             host.cli_ok(&["sync", name, "--wait"]);
             taken.push(before.elapsed());
             // Sources that are woken without pause are held back.
-            std::thread::park_timeout(Duration::from_millis(300));
+            std::thread::park_timeout(Duration::from_millis(700));
         }
         row(&format!("poll of an unchanged source of type {name}: podstead sync --wait"), &taken.text(), "-", "-");
     }

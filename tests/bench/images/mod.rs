@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 const MIB: f64 = (1 << 20) as f64;
 /// Starts of pods, without and with pulls.
 const STARTS: usize = 20;
+/// Where starts follow each other without a rest, jobs have turns of some seconds in which they give way to none.
+const BETWEEN_STARTS: Duration = Duration::from_secs(1);
 /// Bytes after which each connection of the bad link ends.
 const CUT: u64 = 40_000_000;
 /// Pause before pulls whose memory is compared with that of a daemon at rest.
@@ -154,6 +156,7 @@ pub(crate) fn starts_during_pulls() {
     let mut alone = Series::default();
     for number in 0..STARTS {
         let name = format!("alone{number}");
+        std::thread::park_timeout(BETWEEN_STARTS);
         alone.push(run(&host, &out, &name));
         remove(&host, &name);
     }
@@ -166,6 +169,7 @@ pub(crate) fn starts_during_pulls() {
             }
         });
         for number in 0..STARTS {
+            std::thread::park_timeout(BETWEEN_STARTS);
             let pulled = || host.cli_ok(&["image", "pulls"]).contains(&image);
             eventually("a pull to be under way", || if pulled() { Ok(()) } else { Err("none".to_owned()) });
             let name = format!("beside{number}");
