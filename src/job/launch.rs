@@ -331,13 +331,7 @@ impl Job {
         self.kill();
         let status = match self.status {
             Some(status) => status,
-            None => {
-                // One that is frozen ends when it may run again, which a daemon that is about to end would not live to see.
-                if let Some(Group { groups, .. }) = self.group.as_ref().filter(|_| !self.wait(Duration::ZERO)) {
-                    groups.thaw_jobs();
-                }
-                *self.status.insert(wait_for(self.id)?)
-            }
+            None => *self.status.insert(wait_for(self.id)?),
         };
         let group = self.group.take();
         let killed = group.as_ref().is_some_and(|group| group.groups.job_was_out_of_memory(&group.path));

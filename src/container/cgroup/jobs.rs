@@ -18,17 +18,6 @@ pub struct JobLimits {
     pub tasks: u64,
 }
 
-/// Way in which jobs run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JobsPace {
-    /// With a third of the share of a pod.
-    Usual,
-    /// Only where nobody else wants a processor.
-    Idle,
-    /// Not at all.
-    Frozen,
-}
-
 /// Ways into the group of a job, as [`podstead_sys::spawn::Program`] takes them.
 #[derive(Debug)]
 pub struct JobEntrances {
@@ -104,30 +93,20 @@ impl Cgroups {
         Ok(path)
     }
 
-    /// Sets the share of all jobs, and lets them run. A host without this share lets them run as everything else.
+    /// Sets the share of all jobs. A host without this share lets them run as everything else.
     fn weigh_jobs(&self) {
-        self.pace_jobs(JobsPace::Usual);
+        self.set_jobs_idle(false);
     }
 
-    /// Lets all jobs run in another way. Some microseconds; nothing is done where no job was started yet.
-    ///
-    /// A frozen job of v1 that is killed ends when it may run again.
-    pub fn pace_jobs(&self, pace: JobsPace) {
+    /// Lets all jobs run only where nobody else wants a processor, or as usual again. Some microseconds; nothing is done where no job was started yet.
+    pub fn set_jobs_idle(&self, idle: bool) {
         let Some(root) = self.hierarchies.controller("cpu") else { return };
         let group = below(root, &self.jobs());
         if !group.is_dir() {
             return;
         }
-        let freezer = self.freezer(&self.jobs());
-        if pace == JobsPace::Frozen {
-            freezer.begin()
-        } else {
-            freezer.thaw()
-        }
         let kernel_knows_idle = group.join(IDLE).is_file();
-        if let Err(error) =
-            self.apply(&self.jobs(), priority(self.version(), pace != JobsPace::Usual, kernel_knows_idle).into_iter())
-        {
+        if let Err(error) = self.apply(&self.jobs(), priority(self.version(), idle, kernel_knows_idle).into_iter()) {
             tracing::debug!(error = &error as &dyn std::error::Error, "the share that jobs have of the processors stays");
         }
     }
@@ -154,11 +133,6 @@ impl Cgroups {
             write(&below(root, path).join("cgroup.procs"), &pid.to_string())?;
         }
         Ok(())
-    }
-
-    /// Lets frozen jobs go on.
-    pub fn thaw_jobs(&self) {
-        self.freezer(&self.jobs()).thaw();
     }
 
     /// Returns true if the kernel killed a process of the group for want of memory.

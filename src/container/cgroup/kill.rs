@@ -79,15 +79,20 @@ impl Cgroups {
     }
 
     fn signal_all(&self, path: &Path) -> Result<(), CgroupError> {
-        if self.version() == CgroupVersion::V2 {
-            let group = below(self.hierarchies.tracking(), path);
-            // It fails on a kernel before 5.14, and for a group that has gone in between.
-            if write(&group.join("cgroup.kill"), "1").is_ok() {
-                return Ok(());
+        let freezer = match self.version() {
+            CgroupVersion::V2 => {
+                let group = below(self.hierarchies.tracking(), path);
+                match write(&group.join("cgroup.kill"), "1") {
+                    Ok(()) => return Ok(()),
+                    // A kernel before 5.14, or a group that has gone in between.
+                    Err(_) => Freezer::V2(group),
+                }
             }
-        }
-        // None can fork while the list of them is walked. Where they cannot be frozen, more rounds are needed.
-        let freezer = self.freezer(path);
+            CgroupVersion::V1 => match self.hierarchies.controller("freezer") {
+                Some(root) => Freezer::V1(below(root, path)),
+                None => Freezer::None,
+            },
+        };
         freezer.freeze();
         let processes = self.processes(path);
         for pid in processes.iter().flatten() {
@@ -101,22 +106,13 @@ impl Cgroups {
         processes.map(drop)
     }
 
-    /// The freezer of a group and all below.
-    pub(super) fn freezer(&self, path: &Path) -> Freezer {
-        match (self.version(), self.hierarchies.controller("freezer")) {
-            (CgroupVersion::V2, _) => Freezer::V2(below(self.hierarchies.tracking(), path)),
-            (CgroupVersion::V1, Some(root)) => Freezer::V1(below(root, path)),
-            (CgroupVersion::V1, None) => Freezer::None,
-        }
-    }
-
     fn events(&self, path: &Path) -> PathBuf {
         below(self.hierarchies.tracking(), path).join("cgroup.events")
     }
 }
 
-/// Holds processes still. Where that fails, they go on.
-pub(super) enum Freezer {
+/// Holds processes still, so that none can fork while the list of them is walked. Failure only means that more rounds are needed.
+enum Freezer {
     V1(PathBuf),
     V2(PathBuf),
     None,
@@ -132,18 +128,13 @@ impl Freezer {
             Self::V2(group) => keyed(&group.join("cgroup.events"), "frozen").is_ok_and(|frozen| frozen != Some(0)),
             Self::None => true,
         };
-        self.begin();
+        self.set("FROZEN", "1");
         while !is_frozen() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_micros(500));
         }
     }
 
-    /// Freezes, and does not wait until all stand still.
-    pub(super) fn begin(&self) {
-        self.set("FROZEN", "1");
-    }
-
-    pub(super) fn thaw(&self) {
+    fn thaw(&self) {
         self.set("THAWED", "0");
     }
 
