@@ -38,11 +38,11 @@ pub(crate) fn polls_and_rest() {
         let mut taken = Series::default();
         host.cli_ok(&["sync", name, "--wait"]);
         for _ in 0..RUNS {
+            // Sources that are woken without pause are held back.
+            std::thread::park_timeout(Duration::from_millis(700));
             let before = Instant::now();
             host.cli_ok(&["sync", name, "--wait"]);
             taken.push(before.elapsed());
-            // Sources that are woken without pause are held back.
-            std::thread::park_timeout(Duration::from_millis(700));
         }
         row(&format!("poll of an unchanged source of type {name}: podstead sync --wait"), &taken.text(), "-", "-");
     }
