@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const MIB: f64 = (1 << 20) as f64;
 /// Starts of pods, without and with pulls.
 const STARTS: usize = 20;
-/// Where starts follow each other without a rest, jobs have turns in which they give way to none.
+/// Rest between two starts: jobs give way to none for some seconds where starts follow each other without one.
 const BETWEEN_STARTS: Duration = Duration::from_secs(1);
 /// Bytes after which each connection of the bad link ends.
 const CUT: u64 = 40_000_000;
