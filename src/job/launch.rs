@@ -251,11 +251,20 @@ fn wait_for(id: u32) -> io::Result<ExitStatus> {
     }
 }
 
-/// A group of one job.
+/// A group of one job, which goes when it is dropped.
 #[derive(Debug)]
 struct Group {
     groups: Cgroups,
     path: PathBuf,
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Err(error) = self.groups.remove(&self.path, GROUP_PATIENCE) {
+            // The next start of the daemon sweeps it.
+            tracing::warn!(error = &error as &dyn std::error::Error, "cannot remove the cgroup of a job");
+        }
+    }
 }
 
 /// A job at work. Dropping it kills it, and waits for its end.
@@ -335,12 +344,7 @@ impl Job {
         };
         let group = self.group.take();
         let killed = group.as_ref().is_some_and(|group| group.groups.job_was_out_of_memory(&group.path));
-        if let Some(Group { groups, path }) = group
-            && let Err(error) = groups.remove(&path, GROUP_PATIENCE)
-        {
-            // The next start sweeps it.
-            tracing::warn!(error = &error as &dyn std::error::Error, "cannot remove the cgroup of a job");
-        }
+        drop(group);
         Ok(end_of(status, killed))
     }
 }

@@ -225,7 +225,8 @@ async fn unchanged_repository_starts_no_job() {
         let state = tempfile::tempdir().unwrap();
         let link = state.path().join("program");
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_podstead"), &link).unwrap();
-        let settings = JobSettings { program: link.clone(), ..JobSettings::default() };
+        let slice = Slice::new("objects-unchanged");
+        let settings = JobSettings { program: link.clone(), slice: Some(slice.name()), ..JobSettings::default() };
         let jobs = Arc::new(ObjectJobs::new(Arc::new(Launcher::new(settings)), Arc::new(NoEvents)));
         let mut source = start(GitOptions { jobs, ..options(&url, state.path()) });
         source.artifact().await;
@@ -233,6 +234,7 @@ async fn unchanged_repository_starts_no_job() {
         assert!(source.poll().await.is_empty(), "{url}: no job could be started");
         repository.commit(&[("web.yaml", &url)]);
         assert!(source.polled_failure().await.contains("start a job"), "{url}");
+        assert_eq!(slice.groups(), Vec::<PathBuf>::new(), "the group of a job that was not started");
     }
 }
 
