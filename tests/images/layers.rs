@@ -57,12 +57,14 @@ fn header(path: &[u8], kind: tar_core::EntryType, size: u64) -> Vec<u8> {
     header.as_bytes().to_vec()
 }
 
-/// Nice values of all jobs of this process.
+/// Nice values of all jobs of this process that unpack, those of other tests included. They have their name when they have given way.
 fn nice_values() -> Vec<String> {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
     let children = threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default());
     let children: Vec<String> = children.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
-    let stats = children.iter().map(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default());
+    let unpacks =
+        |pid: &&String| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words == b"podstead-job\0unpack\0");
+    let stats = children.iter().filter(unpacks).map(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default());
     let jobs = stats.filter(|stat| stat.contains("(podstead-job)"));
     jobs.filter_map(|stat| stat.rsplit(')').next()?.split_whitespace().nth(16).map(str::to_owned)).collect()
 }
