@@ -201,29 +201,48 @@ fn pod_level_resources_change_while_running() {
     });
 }
 
-/// Such as those that unpack images.
+/// The job of a daemon that asks a server.
+fn job_that_asks(daemon: u32) -> Option<u32> {
+    let parent = format!("PPid:\t{daemon}\n");
+    let is_it = |pid: &u32| {
+        let has =
+            |file: &str, part: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).is_ok_and(|text| text.contains(part));
+        has("cmdline", "podstead-job\0fetch") && has("status", &parent)
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is_it)
+}
+
+/// Such as those that unpack images; here one that asks a server, which does not answer.
 #[test]
-fn jobs_wait_while_a_pod_starts() {
-    let host = TestHost::start();
-    host.write_manifest("web.yaml", &one(""));
-    let file = cgroup::jobs_idle(host.container_pid(&host.wait_running("web"), "main"));
-    if !file.try_exists().unwrap() {
-        return kernel_lacks("groups that are idle");
-    }
-    let idle = || std::fs::read_to_string(&file).unwrap().trim().to_owned();
-    let wait_for_end = || eventually("jobs to go on", || if idle() == "0" { Ok(()) } else { Err(idle()) });
-    wait_for_end();
-    let mut waited = false;
+fn jobs_stop_while_a_pod_starts() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = TestHost::start_with(&format!("  - name: site\n    http: {{url: 'http://{}'}}\n", server.local_addr().unwrap()));
+    let (_asked, _) = server.accept().unwrap();
+    let job = eventually("the job", || job_that_asks(host.daemon_pid()).ok_or_else(|| "none".to_owned()));
+    let is_stopped = || {
+        let stat = std::fs::read_to_string(format!("/proc/{job}/stat")).unwrap();
+        stat.rsplit(") ").next().unwrap().starts_with('T')
+    };
+    let wait_for_end = || eventually("the job to go on", || if is_stopped() { Err("stopped".to_owned()) } else { Ok(()) });
+    let mut stopped = false;
     std::thread::scope(|scope| {
         let start = scope.spawn(|| {
-            host.write_manifest("other.yaml", &one("").replace("name: web", "name: other"));
-            host.wait_running("other");
+            host.write_manifest("web.yaml", &one(""));
+            host.wait_running("web")
         });
         while !start.is_finished() {
-            waited |= idle() == "1";
-            std::thread::sleep(Duration::from_millis(2));
+            stopped |= is_stopped();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let file = cgroup::jobs_idle(host.container_pid(&start.join().unwrap(), "main"));
+        match std::fs::read_to_string(&file) {
+            Ok(_) => eventually("jobs to run as others again", || match std::fs::read_to_string(&file).unwrap().trim() {
+                "0" => Ok(()),
+                other => Err(other.to_owned()),
+            }),
+            Err(_) => kernel_lacks("groups that are idle"),
         }
     });
-    assert!(waited, "jobs went on while a pod started");
+    assert!(stopped, "the job went on while a pod started");
     wait_for_end();
 }

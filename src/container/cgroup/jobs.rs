@@ -5,6 +5,7 @@ use super::limits::{Setting, settings};
 use super::tree::{CALLER, THREADS_V1, below};
 use super::{CgroupError, CgroupVersion, Cgroups};
 use podstead_pod::resources::CgroupResources;
+use podstead_sys::pidfd;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +17,17 @@ pub struct JobLimits {
     pub memory: u64,
     /// Threads.
     pub tasks: u64,
+}
+
+/// Way in which jobs run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobsPace {
+    /// With a third of the share of a pod.
+    Usual,
+    /// Only where nobody else wants a processor.
+    Idle,
+    /// Not at all: those that are at work stop. One that begins later runs as if idle.
+    Stopped,
 }
 
 /// Ways into the group of a job, as [`podstead_sys::spawn::Program`] takes them.
@@ -95,20 +107,44 @@ impl Cgroups {
 
     /// Sets the share of all jobs. A host without this share lets them run as everything else.
     fn weigh_jobs(&self) {
-        self.set_jobs_idle(false);
+        self.pace_jobs(JobsPace::Usual);
     }
 
-    /// Lets all jobs run only where nobody else wants a processor, or as usual again. Some microseconds; nothing is done where no job was started yet.
-    pub fn set_jobs_idle(&self, idle: bool) {
+    /// Lets all jobs run in another way. Some microseconds; nothing is done where no job was started yet.
+    ///
+    /// Jobs stop by a signal: on v1, starts beside groups that the freezer held took longer than beside those that ran. A job that is stopped can be killed.
+    pub fn pace_jobs(&self, pace: JobsPace) {
         let Some(root) = self.hierarchies.controller("cpu") else { return };
         let group = below(root, &self.jobs());
         if !group.is_dir() {
             return;
         }
+        let signal = if pace == JobsPace::Stopped { nix::libc::SIGSTOP } else { nix::libc::SIGCONT };
+        if let Err(error) = self.signal_jobs(signal) {
+            tracing::debug!(error = &error as &dyn std::error::Error, signal, "cannot signal jobs");
+        }
         let kernel_knows_idle = group.join(IDLE).is_file();
-        if let Err(error) = self.apply(&self.jobs(), priority(self.version(), idle, kernel_knows_idle).into_iter()) {
+        let priority = priority(self.version(), pace != JobsPace::Usual, kernel_knows_idle);
+        if let Err(error) = self.apply(&self.jobs(), priority.into_iter()) {
             tracing::debug!(error = &error as &dyn std::error::Error, "the share that jobs have of the processors stays");
         }
+    }
+
+    fn signal_jobs(&self, signal: i32) -> Result<(), CgroupError> {
+        let root = self.hierarchies.tracking();
+        for name in children(&below(root, &self.jobs()))? {
+            let group = self.jobs().join(name);
+            for pid in self.processes(&group)? {
+                let Ok(process) = pidfd::open(pid) else { continue };
+                // Its number may have been another one's since the list was read; what is open now stays the same process.
+                if self.processes(&group)?.contains(&pid)
+                    && let Err(error) = pidfd::send_signal(&process, signal)
+                {
+                    tracing::trace!(%error, pid, "a job has ended before it was signalled");
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Opens the ways into a group that was made by [`Cgroups::create_job`], for a process that begins in it.

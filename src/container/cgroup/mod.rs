@@ -36,7 +36,7 @@ mod tests;
 pub use counters::{Counters, DiskCounters};
 pub use devices::DeviceChange;
 pub use hierarchies::{CgroupVersion, Hierarchies};
-pub use jobs::{JobEntrances, JobLimits};
+pub use jobs::{JobEntrances, JobLimits, JobsPace};
 pub use limits::cpu_weight;
 pub use tree::Cgroups;
 pub(crate) use tree::below;

@@ -287,6 +287,51 @@ fn a_group_is_entered_counted_killed_and_removed_in_the_unified_hierarchy() {
     }
 }
 
+/// Ticks of the processor that a process has used.
+fn used(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(") ").next().unwrap().split(' ').nth(11).unwrap().parse().unwrap()
+}
+
+fn stopped_jobs_wait_until_they_are_swept(tree: &RealTree) {
+    let group = tree.cgroups.create_job("1", &JobLimits { memory: 1 << 30, tasks: 8 }).unwrap();
+    let mut job = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let attached = tree.cgroups.attach_job(&group, job.id());
+    let stands_still = || {
+        let before = used(job.id());
+        std::thread::park_timeout(Duration::from_millis(100));
+        used(job.id()) == before
+    };
+    tree.wait_for(|| used(job.id()) > 0);
+    tree.cgroups.pace_jobs(JobsPace::Stopped);
+    tree.wait_for(stands_still);
+    tree.cgroups.pace_jobs(JobsPace::Idle);
+    tree.wait_for(|| !stands_still());
+    // The daemon dies while they stand still, and the next one finds them.
+    tree.cgroups.pace_jobs(JobsPace::Stopped);
+    let swept = tree.cgroups.sweep_jobs(PATIENCE);
+    job.kill().unwrap();
+    job.wait().unwrap();
+    attached.unwrap();
+    swept.unwrap();
+    let next = tree.cgroups.create_job("1", &JobLimits { memory: 1 << 30, tasks: 8 }).unwrap();
+    assert!(!tree.cgroups.is_populated(&next).unwrap());
+    tree.cgroups.remove(&next, PATIENCE).unwrap();
+}
+
+#[test]
+fn stopped_jobs_wait_until_they_are_swept_in_all_hierarchies() {
+    stopped_jobs_wait_until_they_are_swept(&RealTree::whole());
+}
+
+#[test]
+fn stopped_jobs_wait_until_they_are_swept_in_the_unified_hierarchy() {
+    // Without controllers, no host's jobs are there.
+    if let Some(tree) = RealTree::unified().filter(|tree| tree.cgroups.hierarchies.controller("cpu").is_some()) {
+        stopped_jobs_wait_until_they_are_swept(&tree);
+    }
+}
+
 /// A shell that makes ever more processes, each of which does the same, until it is killed.
 const FORKING: &str = "f() { while :; do (f) & sleep 0.01; done; }; f";
 

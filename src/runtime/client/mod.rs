@@ -69,7 +69,7 @@ impl ShimRuntime {
         let receiver = Mutex::new(Some(receiver));
         let (id_range, log_limits) = (options.id_range, Mutex::new(options.log_limits));
         let of_jobs = cgroups.clone();
-        let jobs = JobsWait::new(move |idle| of_jobs.set_jobs_idle(idle));
+        let jobs = JobsWait::new(move |pace| of_jobs.pace_jobs(pace));
         Ok(Self {
             inner: Arc::new(Inner {
                 options,

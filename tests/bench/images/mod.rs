@@ -15,7 +15,7 @@ use content::{Images as _, Registry};
 use meter::{Cost, Costs, Meter, Peak};
 use pullers::Puller;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,12 @@ fn host_with_disk(registries: &[&str]) -> TestHost {
     run(Command::new("mkfs.ext4").args(["-q", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"]).arg(&image));
     std::fs::create_dir(&disk).unwrap();
     std::fs::create_dir(&state).unwrap();
-    run(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&disk));
+    // Past the cache of the file below, which a flush would write to its disk as a whole.
+    let made = Command::new("losetup").args(["--direct-io=on", "--show", "--find"]).arg(&image).output().unwrap();
+    let device = String::from_utf8(made.stdout).unwrap();
+    run(Command::new("mount").arg(device.trim()).arg(&disk));
+    // It goes with the mount.
+    run(Command::new("losetup").args(["--detach", device.trim()]));
     std::fs::create_dir(disk.join("state")).unwrap();
     run(Command::new("mount").arg("--bind").arg(disk.join("state")).arg(&state));
     start(&mut host);
@@ -149,17 +154,25 @@ pub(crate) fn starts_during_pulls() {
     let image = registry.large();
     // Otherwise it is on another machine.
     give_way(registry.process.id());
-    let mut host = host_of(&[&registry.host]);
-    start(&mut host);
+    // With a journal: ext4 without one looks for inodes that were not deleted of late, of which each image that is removed has thousands.
+    let host = host_with_disk(&[&registry.host]);
     let out = host.path("out");
     std::fs::create_dir(&out).unwrap();
-    let mut alone = Series::default();
-    for number in 0..STARTS {
-        let name = format!("alone{number}");
-        std::thread::park_timeout(BETWEEN_STARTS);
-        alone.push(run(&host, &out, &name));
-        remove(&host, &name);
-    }
+    let starts = |what: &str| {
+        let (mut times, mut steps) = (Series::default(), Steps::default());
+        for number in 0..STARTS {
+            let name = format!("{what}{number}");
+            std::thread::park_timeout(BETWEEN_STARTS);
+            times.push(run(&host, &out, &name));
+            steps.push(&host, &name);
+            remove(&host, &name);
+        }
+        (times, steps)
+    };
+    let (alone, steps_alone) = starts("alone");
+    let mut busy: Vec<_> = (0..2).map(|_| compute()).collect();
+    let (computing, steps_computing) = starts("computing");
+    busy.iter_mut().for_each(|process| process.kill().and_then(|()| process.wait()).map(drop).unwrap());
     let (ends, mut beside, mut steps) = (AtomicBool::new(false), Series::default(), Steps::default());
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -181,6 +194,11 @@ pub(crate) fn starts_during_pulls() {
     });
     row("manifest renamed -> process running, during a pull (without)", &beside.text(), &alone.text(), &beside.ratio_to(&alone));
     steps.print();
+    let what = "the same, beside two processes that compute when nobody else does (without)";
+    row(what, &computing.text(), &alone.text(), &computing.ratio_to(&alone));
+    steps_computing.print();
+    row("the same, without either", &alone.text(), "-", "-");
+    steps_alone.print();
 }
 
 /// Bytes that the disk of a daemon with pods gets in ten minutes in which nothing is pulled. `PODSTEAD_BENCH_SECONDS` sets another time.
@@ -205,6 +223,12 @@ pub(crate) fn idle() {
         "-",
         "-",
     );
+}
+
+/// A process that computes, without a file or a call of the kernel, whenever nobody else wants its processor: what a start costs on a machine with busy
+/// processors.
+fn compute() -> Child {
+    Command::new("chrt").args(["--idle", "0", "sh", "-c", "while :; do :; done"]).spawn().unwrap()
 }
 
 /// Gives all threads of a process the lowest priority, which those that it makes later have, too.
