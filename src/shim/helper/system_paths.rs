@@ -47,19 +47,36 @@ impl SystemPaths {
         let (mut null, mut nothing) = (None, None);
         for (path, point) in found(root, &self.hidden)? {
             let what = || format!("hide {}", path.display());
-            let cover = match is_directory(&point).attempt(&what())? {
-                true => nothing.get_or_insert_with(mount_tree::empty_directory),
-                false => null.get_or_insert_with(|| null_device(root)),
-            };
-            let cover = cover.as_ref().map_err(|errno| *errno).attempt(&what())?;
-            let copy = mount_tree::clone_descriptor(cover, Submounts::Leave).attempt(&what())?;
-            mount_tree::move_to(&copy, &point).attempt(&what())?;
+            let is_directory = is_directory(&point).attempt(&what())?;
+            hide(root, &point, is_directory, &mut null, &mut nothing).attempt(&what())?;
         }
         for path in &self.read_only {
             forbid_writing(root, path).attempt(&format!("make {} read-only", path.display()))?;
         }
         Ok(())
     }
+}
+
+/// Covers a directory with an empty one, or a file with the null device. Those that are made for the first path serve the later ones.
+fn hide(
+    root: &OwnedFd,
+    point: &OwnedFd,
+    is_directory: bool,
+    null: &mut Option<OwnedFd>,
+    nothing: &mut Option<OwnedFd>,
+) -> nix::Result<()> {
+    let cover = match (is_directory, &mut *null, &mut *nothing) {
+        (true, _, Some(nothing)) => nothing,
+        (true, _, nothing @ None) => {
+            // It is mounted itself: kernels before 6.15 copy no mount that is in no namespace.
+            let made = nothing.insert(mount_tree::empty_directory()?);
+            return mount_tree::move_to(made, point);
+        }
+        (false, Some(null), _) => null,
+        (false, null @ None, _) => null.insert(null_device(root)?),
+    };
+    let copy = mount_tree::clone_descriptor(cover, Submounts::Leave)?;
+    mount_tree::move_to(&copy, point)
 }
 
 /// Those of `paths` that are there.

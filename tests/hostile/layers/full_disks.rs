@@ -64,7 +64,8 @@ fn image_larger_than_disk_is_refused() {
 fn unpacking_ends_at_the_reserve_of_space() {
     // Little to fetch, much to unpack, and not more than 200 times as much.
     let block = [noise(4000), vec![0; 252_000]].concat();
-    let entries: Vec<Vec<u8>> = (0..900).map(|index| file(&format!("f{index}"), &block)).collect();
+    // Beyond the reserve it goes on for longer than until the next look at the disk, which is each 64 MiB.
+    let entries: Vec<Vec<u8>> = (0..1200).map(|index| file(&format!("f{index}"), &block)).collect();
     let archive = tar(&entries);
     let layer = || Layer::raw(gzip(&archive));
     let registry = Registry::of(Image::of(&[layer()]));
