@@ -42,7 +42,7 @@ impl SystemPaths {
         self.hidden.is_empty() && self.read_only.is_empty()
     }
 
-    /// SystemPaths the paths below `root`, the root directory of a container. To be called in its mount namespace.
+    /// Covers the paths below `root`, the root directory of a container. To be called in its mount namespace.
     pub(super) fn put(&self, root: &OwnedFd) -> Result<(), Failure> {
         let (mut null, mut nothing) = (None, None);
         for (path, point) in found(root, &self.hidden)? {
