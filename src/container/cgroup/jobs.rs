@@ -120,9 +120,7 @@ impl Cgroups {
             return;
         }
         let signal = if pace == JobsPace::Stopped { nix::libc::SIGSTOP } else { nix::libc::SIGCONT };
-        if let Err(error) = self.signal_jobs(signal) {
-            tracing::debug!(error = &error as &dyn std::error::Error, signal, "cannot signal jobs");
-        }
+        self.signal_jobs(signal);
         let kernel_knows_idle = group.join(IDLE).is_file();
         let priority = priority(self.version(), pace != JobsPace::Usual, kernel_knows_idle);
         if let Err(error) = self.apply(&self.jobs(), priority.into_iter()) {
@@ -130,18 +128,24 @@ impl Cgroups {
         }
     }
 
-    fn signal_jobs(&self, signal: i32) -> Result<(), CgroupError> {
-        let root = self.hierarchies.tracking();
-        for name in children(&below(root, &self.jobs()))? {
-            let group = self.jobs().join(name);
-            for pid in self.processes(&group)? {
-                let Ok(process) = pidfd::open(pid) else { continue };
-                // Its number may have been another one's since the list was read; what is open now stays the same process.
-                if self.processes(&group)?.contains(&pid)
-                    && let Err(error) = pidfd::send_signal(&process, signal)
-                {
-                    tracing::trace!(%error, pid, "a job has ended before it was signalled");
-                }
+    /// Sends all jobs a signal. A group that goes meanwhile keeps none of the others from theirs.
+    fn signal_jobs(&self, signal: i32) {
+        let jobs = children(&below(self.hierarchies.tracking(), &self.jobs()));
+        for name in jobs.iter().flatten() {
+            if let Err(error) = self.signal_job(&self.jobs().join(name), signal) {
+                tracing::debug!(error = &error as &dyn std::error::Error, signal, "cannot signal a job");
+            }
+        }
+    }
+
+    fn signal_job(&self, group: &Path, signal: i32) -> Result<(), CgroupError> {
+        for pid in self.processes(group)? {
+            let Ok(process) = pidfd::open(pid) else { continue };
+            // Its number may have been another one's since the list was read; what is open now stays the same process.
+            if self.processes(group)?.contains(&pid)
+                && let Err(error) = pidfd::send_signal(&process, signal)
+            {
+                tracing::trace!(%error, pid, "a job has ended before it was signalled");
             }
         }
         Ok(())

@@ -170,9 +170,9 @@ pub(crate) fn starts_during_pulls() {
         (times, steps)
     };
     let (alone, steps_alone) = starts("alone");
-    let mut busy: Vec<_> = (0..2).map(|_| compute()).collect();
+    let busy: Vec<_> = (0..2).map(|_| Computing::start()).collect();
     let (computing, steps_computing) = starts("computing");
-    busy.iter_mut().for_each(|process| process.kill().and_then(|()| process.wait()).map(drop).unwrap());
+    drop(busy);
     let (ends, mut beside, mut steps) = (AtomicBool::new(false), Series::default(), Steps::default());
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -227,8 +227,18 @@ pub(crate) fn idle() {
 
 /// A process that computes, without a file or a call of the kernel, whenever nobody else wants its processor: what a start costs on a machine with busy
 /// processors.
-fn compute() -> Child {
-    Command::new("chrt").args(["--idle", "0", "sh", "-c", "while :; do :; done"]).spawn().unwrap()
+struct Computing(Child);
+
+impl Computing {
+    fn start() -> Self {
+        Self(Command::new("chrt").args(["--idle", "0", "sh", "-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for Computing {
+    fn drop(&mut self) {
+        self.0.kill().and_then(|()| self.0.wait()).map(drop).unwrap();
+    }
 }
 
 /// Gives all threads of a process the lowest priority, which those that it makes later have, too.
