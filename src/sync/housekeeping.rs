@@ -72,7 +72,7 @@ impl Housekeeping {
     /// Removes the remains of a pod; returns true if nothing is left.
     async fn remove(&self, uid: &PodUid) -> bool {
         tracing::info!(pod_uid = %uid, "cleaning up an orphaned pod");
-        let Services { runtime, volumes, network, paths, .. } = &*self.services;
+        let Services { runtime, volumes, network, paths, write_ahead, .. } = &*self.services;
         let mut problems = Vec::new();
         problems.extend(network.release(uid).await.err().map(|error| error_chain(&error).to_string()));
         problems.extend(runtime.stop_sandbox(uid).await.err().map(|error| error_chain(&error).to_string()));
@@ -80,7 +80,7 @@ impl Housekeeping {
         problems.extend(runtime.remove_pod(uid).await.err().map(|error| error_chain(&error).to_string()));
         // Only the UID of a pod without a record is known.
         problems.extend(remains::mark_logs_of(paths, uid).err().map(|error| error_chain(&error).to_string()));
-        problems.extend(record::remove(paths, uid).err().map(|error| error_chain(&error).to_string()));
+        problems.extend(record::remove(paths, uid, write_ahead).err().map(|error| error_chain(&error).to_string()));
         if !problems.is_empty() {
             tracing::warn!(pod_uid = %uid, error = problems.join("; "), "cannot clean up an orphaned pod");
         }

@@ -105,7 +105,7 @@ fn no_name() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "path has no file name")
 }
 
-fn write_temporary(path: &Path, content: &[u8], mode: u32) -> io::Result<(PathBuf, File)> {
+pub(crate) fn write_temporary(path: &Path, content: &[u8], mode: u32) -> io::Result<(PathBuf, File)> {
     let name = path.file_name().ok_or_else(no_name)?;
     let mut temporary_name = std::ffi::OsString::from(".");
     temporary_name.push(name);

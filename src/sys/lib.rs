@@ -45,3 +45,4 @@ pub mod tick;
 pub mod time_sync;
 pub mod uevents;
 pub mod user_namespace;
+pub mod write_ahead;

@@ -138,8 +138,8 @@ impl Executor<'_> {
     }
 
     async fn write_record(&self) -> Outcome {
-        let (record, paths) = (self.record.clone(), self.services.paths.clone());
-        match tokio::task::spawn_blocking(move || record.write(&paths)).await {
+        let (record, paths, log) = (self.record.clone(), self.services.paths.clone(), self.services.write_ahead.clone());
+        match tokio::task::spawn_blocking(move || record.write(&paths, &log)).await {
             Ok(Ok(())) => Outcome::Done,
             Ok(Err(error)) => {
                 let message = error_chain(&error).to_string();
@@ -338,8 +338,8 @@ impl Executor<'_> {
         if let Err(error) = self.services.runtime.remove_pod(uid).await {
             return self.kill_failed(error_chain(&error).to_string());
         }
-        let (paths, uid) = (self.services.paths.clone(), uid.clone());
-        match tokio::task::spawn_blocking(move || record::remove(&paths, &uid)).await {
+        let (paths, uid, log) = (self.services.paths.clone(), uid.clone(), self.services.write_ahead.clone());
+        match tokio::task::spawn_blocking(move || record::remove(&paths, &uid, &log)).await {
             Ok(Ok(())) => Outcome::Done,
             Ok(Err(error)) => self.kill_failed(error_chain(&error).to_string()),
             Err(error) => Outcome::failed("FailedKillPod", &error),

@@ -119,8 +119,8 @@ impl PodWorker {
 
     /// Replaces the record on disk, then the one in memory.
     async fn write_record(&mut self, services: &Arc<Services>, record: PodRecord) -> Result<(), OrderError> {
-        let (written_record, paths) = (record.clone(), services.paths.clone());
-        let written = tokio::task::spawn_blocking(move || written_record.write(&paths)).await;
+        let (written_record, shared) = (record.clone(), Arc::clone(services));
+        let written = tokio::task::spawn_blocking(move || written_record.write(&shared.paths, &shared.write_ahead)).await;
         let failed = match written {
             Ok(Ok(())) => {
                 self.state.record = Step::Done;

@@ -9,12 +9,11 @@ use k8s_openapi::api::core::v1::PodSpec;
 use podstead_container::ObservedPod;
 use podstead_pod::{DesiredPod, Origin, Pod, PodUid, Position, Revision, SourceId};
 use podstead_status::PodResult;
-use podstead_sys::atomic_file;
 use podstead_sys::layout::Paths;
+use podstead_sys::write_ahead::{Change, WriteAheadLog};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 const VERSION: u32 = 1;
@@ -151,23 +150,23 @@ impl PodRecord {
     }
 
     /// Writes it durably, making the pod's directory where needed.
-    pub fn write(&self, paths: &Paths) -> Result<(), RecordError> {
+    pub fn write(&self, paths: &Paths, log: &WriteAheadLog) -> Result<(), RecordError> {
         let path = paths.pod_record(&self.desired.uid);
-        self.write_to(paths, &path).map_err(|source| RecordError::Write { path, source })
+        let written = self.changes(paths, &path).and_then(|changes| log.write(&changes));
+        written.map_err(|source| RecordError::Write { path, source })
     }
 
-    fn write_to(&self, paths: &Paths, path: &Path) -> io::Result<()> {
-        let bytes = serde_json::to_vec(self)?;
+    fn changes(&self, paths: &Paths, path: &Path) -> io::Result<Vec<Change>> {
+        let uid = &self.desired.uid;
+        let record = Change::Write { path: path.to_owned(), content: serde_json::to_vec(self)?, mode: 0o600 };
         // A record that is there was written after the names that lead to it were durable.
         if path.try_exists()? {
-            return atomic_file::write_durable(path, &bytes, 0o600);
+            return Ok(vec![record]);
         }
-        let uid = &self.desired.uid;
-        make_directory(&paths.pod(uid), 0o755)?;
+        let directory = Change::Directory { path: paths.pod(uid), mode: 0o755 };
         // Its name becomes durable with that of the record, so that it is for the records of containers in it.
-        make_directory(&paths.container_records(uid), 0o750)?;
-        // The names that lead to the directory of all pods were made durable at the start of the daemon.
-        atomic_file::stage(path, &bytes, 0o600)?.after(|| atomic_file::sync_directory(&paths.pods()))?.put()
+        let of_containers = Change::Directory { path: paths.container_records(uid), mode: 0o750 };
+        Ok(vec![directory, of_containers, record])
     }
 
     fn read(path: &Path) -> Result<Option<Self>, RecordError> {
@@ -182,15 +181,6 @@ impl PodRecord {
             VERSION => Ok(Some(record)),
             version => Err(RecordError::Version { path: path.to_owned(), version }),
         }
-    }
-}
-
-/// Makes a directory, which may be there. If one of those that lead to it is missing, the names of all are made durable.
-fn make_directory(directory: &Path, mode: u32) -> io::Result<()> {
-    match fs::DirBuilder::new().mode(mode).create(directory) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => atomic_file::make_directories(directory, mode),
-        other => other,
     }
 }
 
@@ -225,8 +215,11 @@ pub fn read_all(paths: &Paths) -> Result<Records, RecordError> {
 }
 
 /// Removes a pod's record and its directory if nothing else is in it. NotFound is success.
-pub fn remove(paths: &Paths, uid: &PodUid) -> Result<(), RecordError> {
+pub fn remove(paths: &Paths, uid: &PodUid, log: &WriteAheadLog) -> Result<(), RecordError> {
     let path = paths.pod_record(uid);
+    log.removes(&path);
+    log.removes(&paths.container_records(uid));
+    log.removes(&paths.pod(uid));
     fs::remove_file(path.with_extension("json.bad")).ok();
     // If it stays, so does the directory, which is looked at again.
     fs::remove_file(paths.pod_conditions(uid)).ok();

@@ -11,6 +11,7 @@ use podstead_probe::Probes;
 use podstead_runtime::{ImageService, PodNetwork, Runtime};
 use podstead_status::PodStatusSink;
 use podstead_sys::layout::Paths;
+use podstead_sys::write_ahead::WriteAheadLog;
 use podstead_sys_async::clock::Clock;
 use podstead_telemetry::Traces;
 use podstead_telemetry::events::EventRecorder;
@@ -68,6 +69,8 @@ pub struct Services {
     pub clock: Clock,
     /// Paths on disk.
     pub paths: Paths,
+    /// Makes records of pods durable.
+    pub write_ahead: WriteAheadLog,
     /// Facts about this host that containers can learn, except addresses.
     pub node: EnvFacts,
     /// Addresses of this host.

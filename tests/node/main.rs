@@ -70,3 +70,4 @@ mod trace;
 mod users;
 mod volumes;
 mod workloads;
+mod write_ahead;

@@ -101,7 +101,22 @@ fn program_waits_for_record_of_container() {
 
 #[test]
 fn names_of_records_outlive_power_cut() {
-    let host = TestHost::start();
+    let mut host = TestHost::prepare("");
+    host.start_daemon();
+    assert_order(&host);
+}
+
+#[test]
+fn log_comes_before_records() {
+    let mut host = TestHost::prepare("");
+    host.mount_state();
+    assert!(atomic_file::keeps_order(&host.path("state")));
+    host.start_daemon();
+    assert_order(&host);
+}
+
+/// The order of syncs and names in a start.
+fn assert_order(host: &TestHost) {
     let pod = |image: &str| {
         format!(
             "apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n    - {{name: main, image: '{image}', command: [sleep, '1000000']}}\n"
@@ -109,7 +124,7 @@ fn names_of_records_outlive_power_cut() {
     };
     host.write_manifest("web.yaml", &pod("localhost/busybox:1"));
     host.wait_running("web");
-    let strace = Strace::attach(host.daemon_pid(), &["-e", "trace=fsync,/^rename"], host.path("strace.log"));
+    let strace = Strace::attach(host.daemon_pid(), &["-Y", "-e", "trace=fsync,fdatasync,/^rename"], host.path("strace.log"));
     host.write_manifest("other.yaml", &pod("localhost/busybox:1").replace("name: web", "name: other"));
     let uid = host.wait_running("other").uid();
     let log = strace.log();
@@ -119,20 +134,22 @@ fn names_of_records_outlive_power_cut() {
             .unwrap_or_else(|| panic!("no {what} in {log}"))
     };
     let synced = |below: &str| position(&format!("<{}>", host.path(below).display()));
-    let replaced = position("/.last-good.json.tmp\", ");
-    let keeps_order = atomic_file::keeps_order(&host.path("state"));
-    if !keeps_order {
-        assert!(synced("state/sources/manifests/revisions") < replaced, "the name of what is replaced comes first: {log}");
+    let (replaced, recorded) = (position("/.last-good.json.tmp\", "), position("/.pod.json.tmp\", "));
+    if atomic_file::keeps_order(&host.path("state")) {
+        let file = format!("<{}>", host.path("state/write-ahead.log").display());
+        let is_sync = |line: &str| line.contains("fdatasync(") && line.contains(&file) && !line.contains("<checkpoint>");
+        let syncs: Vec<usize> = log.lines().enumerate().filter(|(_, line)| is_sync(line)).map(|(position, _)| position).collect();
+        assert!(syncs.first().is_some_and(|first| *first < replaced), "what is accepted is in the log first: {log}");
+        assert!(syncs.iter().any(|sync| replaced < *sync && *sync < recorded), "and so is the record of the pod: {log}");
+        return;
     }
+    assert!(synced("state/sources/manifests/revisions") < replaced, "the name of what is replaced comes first: {log}");
     // An earlier record may have been synced just before.
     let directory = format!("<{}>", host.path("state/sources/manifests").display());
     let is_synced_after = log.lines().skip(replaced).any(|line| line.contains("fsync(") && line.contains(&directory));
     assert!(is_synced_after, "{log}");
-    let recorded = position("/.pod.json.tmp\", ");
     // Those above it were synced when the daemon started.
-    if !keeps_order {
-        assert!(synced("state/pods") < recorded, "a record that is there has durable names: {log}");
-    }
+    assert!(synced("state/pods") < recorded, "a record that is there has durable names: {log}");
     // It leads to `containers`, too.
     assert!(recorded < synced(&format!("state/pods/{uid}")), "{log}");
 }

@@ -21,6 +21,7 @@ use podstead_sys::atomic_file;
 use podstead_sys::layout::Paths;
 use podstead_sys::machine_key::{self, MachineKey, PULL_SECRETS};
 use podstead_sys::mounts;
+use podstead_sys::write_ahead::WriteAheadLog;
 use podstead_telemetry::{EventLog, Traces};
 use podstead_volume::{HostPathPolicy, Volumes};
 use std::os::unix::fs::DirBuilderExt;
@@ -34,6 +35,8 @@ pub(super) struct Base {
     /// The configuration of the start.
     pub(super) config: Arc<Config>,
     pub(super) paths: Paths,
+    /// Makes small files durable.
+    pub(super) write_ahead: WriteAheadLog,
     pub(super) started_at: Timestamp,
     pub(super) events: Arc<EventLog>,
     /// Times of steps.
@@ -51,6 +54,8 @@ impl Base {
     /// Recovers what an earlier daemon left of them.
     pub(super) fn begin(config: Config) -> anyhow::Result<(Self, EventKeeper)> {
         let paths = config.paths.clone();
+        // Before anything is read that it may bring back.
+        let write_ahead = WriteAheadLog::open(&paths.state);
         let started_at = Timestamp::now();
         let first_version = first_version(started_at);
         let events = Arc::new(EventLog::new(first_version, Timestamp::now));
@@ -61,7 +66,7 @@ impl Base {
         // Until their first SET: what is missing may come, and is not reported.
         objects.replace(Arc::new(Objects::new(Arc::new(sharing(&config.sources)), |_| false)));
         let (config, traces, wakers) = (Arc::new(config), Traces::default(), Wakers::default());
-        Ok((Self { config, paths, started_at, events, traces, wakers, published, objects, machine_key }, keeper))
+        Ok((Self { config, paths, write_ahead, started_at, events, traces, wakers, published, objects, machine_key }, keeper))
     }
 
     /// The first version of what is published: no daemon before published a later one.

@@ -6,7 +6,6 @@ use super::super::services::{PublishedBackends, Steward, StewardLinks};
 use super::base::Base;
 use super::stages::Stages;
 use podstead_api::services::ServiceView;
-use podstead_config::Config;
 use podstead_dns::Resolver;
 use podstead_network::{BuiltinNetwork, CniLinks, CniNetwork, HostOrLoopback, NetworkLinks, PolicySource};
 use podstead_pod::PodUid;
@@ -15,7 +14,6 @@ use podstead_runtime::PodNetwork;
 use podstead_service::range::PortRange;
 use podstead_settings::NetworkKind;
 use podstead_status::PodStatusSink;
-use podstead_telemetry::EventLog;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
@@ -43,7 +41,7 @@ impl Networking {
     ) -> Self {
         let config = &base.config;
         let policies = Arc::new(SourcePolicies::new(Arc::clone(&base.objects)));
-        let (plugins, builtin) = open_network(config, &dns, base.events.clone(), pokes, policies).await;
+        let (plugins, builtin) = open_network(base, &dns, pokes, policies).await;
         let askers = PodAddresses { builtin: builtin.clone(), plugins: plugins.clone() };
         let (resolver, names) = dns.resolver(config, base.published.clone(), askers, shared);
         let statuses: Arc<dyn PodStatusSink> = match &names {
@@ -86,18 +84,19 @@ impl Networking {
 
 /// The network of pods, plugins before all; the builtin one also to be watched.
 async fn open_network(
-    config: &Config,
+    base: &Base,
     dns: &DnsSockets,
-    events: Arc<EventLog>,
     pokes: mpsc::UnboundedSender<PodUid>,
     policies: Arc<dyn PolicySource>,
 ) -> (CniNetwork, Option<BuiltinNetwork>) {
-    let (base, builtin): (Arc<dyn PodNetwork>, _) = match config.network.kind {
+    let (config, events) = (&base.config, base.events.clone());
+    let (own, builtin): (Arc<dyn PodNetwork>, _) = match config.network.kind {
         NetworkKind::Cni | NetworkKind::None => (Arc::new(HostOrLoopback), None),
         NetworkKind::Builtin => {
             let (paths, config, dns_port) = (config.paths.clone(), config.network.clone(), dns.port());
             let (events, pokes, policies) = (events.clone(), pokes.clone(), policies.clone());
-            let links = NetworkLinks { paths, config, events, dns_port, pokes, policies };
+            let write_ahead = base.write_ahead.clone();
+            let links = NetworkLinks { paths, write_ahead, config, events, dns_port, pokes, policies };
             let builtin = BuiltinNetwork::open(links).await;
             (Arc::new(builtin.clone()), Some(builtin))
         }
@@ -111,5 +110,5 @@ async fn open_network(
         policies,
         pokes,
     };
-    (CniNetwork::open(plugins, base).await, builtin)
+    (CniNetwork::open(plugins, own).await, builtin)
 }

@@ -90,6 +90,7 @@ impl PodWork {
             incarnations: Arc::new(incarnations),
             clock,
             paths: base.paths.clone(),
+            write_ahead: base.write_ahead.clone(),
             node: parts.node.clone(),
             host_addresses: HostAddresses::new(host_ips),
             crash_loop,
@@ -136,7 +137,7 @@ impl Flow {
         let check = CheckContext { opening: age_keys.opening(), ..CheckContext::new(config.admit_context()) };
         let described = config.sources.iter().map(sources::describe).collect();
         let (intake, source_control) = Intake::new(described, &base.paths, check, base.published.clone(), base.events.clone());
-        let intake = intake.traced(base.traces.clone(), base.wakers.clone());
+        let intake = intake.traced(base.traces.clone(), base.wakers.clone()).log_to(base.write_ahead.clone());
         let configurator = intake.configurator();
         let links = ExpandLinks {
             paths: base.paths.clone(),

@@ -7,6 +7,7 @@ use crate::record::RecordError;
 use podstead_pod::PodUid;
 use podstead_runtime::NetworkError;
 use podstead_sys::layout::Paths;
+use podstead_sys::write_ahead::WriteAheadLog;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinHandle;
@@ -15,6 +16,7 @@ use tokio::task::JoinHandle;
 #[derive(Debug)]
 pub(super) struct LeaseRecords {
     paths: Paths,
+    write_ahead: WriteAheadLog,
     /// Has the leases that are written.
     state: Arc<Mutex<State>>,
     unsynced: Mutex<Unsynced>,
@@ -26,8 +28,8 @@ pub(super) struct LeaseRecords {
 type Unsynced = BTreeMap<PodUid, Option<JoinHandle<Result<(), RecordError>>>>;
 
 impl LeaseRecords {
-    pub(super) fn new(paths: Paths, state: Arc<Mutex<State>>) -> Self {
-        Self { paths, state, unsynced: Mutex::default(), writing: Mutex::default() }
+    pub(super) fn new(paths: Paths, write_ahead: WriteAheadLog, state: Arc<Mutex<State>>) -> Self {
+        Self { paths, write_ahead, state, unsynced: Mutex::default(), writing: Mutex::default() }
     }
 
     fn unsynced(&self) -> MutexGuard<'_, Unsynced> {
@@ -51,7 +53,9 @@ impl LeaseRecords {
 
     fn recording(self: &Arc<Self>, uid: &PodUid) -> JoinHandle<Result<(), RecordError>> {
         let (records, uid) = (Arc::clone(self), uid.clone());
-        tokio::task::spawn_blocking(move || if records.write(&uid)? { record::sync_lease(&records.paths, &uid) } else { Ok(()) })
+        tokio::task::spawn_blocking(move || {
+            if records.write(&uid)? { record::sync_lease(&records.paths, &uid, &records.write_ahead) } else { Ok(()) }
+        })
     }
 
     /// Writes what the pod has now; `false` if that is not wanted any more. Synced later, so that pods do not wait for each other's disk.
@@ -69,7 +73,7 @@ impl LeaseRecords {
         let writing = self.writing();
         self.unsynced().remove(uid);
         drop(writing);
-        record::remove_lease(&self.paths, uid)
+        record::remove_lease(&self.paths, uid, &self.write_ahead)
     }
 
     /// Waits until the pod's lease outlives a power cut. What failed is tried again by the next call.
@@ -104,6 +108,7 @@ mod tests {
         let (pokes, _) = tokio::sync::mpsc::unbounded_channel();
         let links = NetworkLinks {
             paths: paths.clone(),
+            write_ahead: Default::default(),
             config: NetworkConfig::default(),
             events,
             dns_port: None,

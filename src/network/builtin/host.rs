@@ -275,6 +275,7 @@ mod tests {
         let (pokes, _) = tokio::sync::mpsc::unbounded_channel();
         let links = NetworkLinks {
             paths: paths.clone(),
+            write_ahead: Default::default(),
             config: NetworkConfig::default(),
             events,
             dns_port: None,

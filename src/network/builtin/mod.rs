@@ -92,7 +92,7 @@ impl BuiltinNetwork {
         let names = Names::new(links.paths.instance());
         let rules = Mutex::new(Rules::new(names.clone()));
         let state = Arc::default();
-        let records = Arc::new(LeaseRecords::new(links.paths.clone(), Arc::clone(&state)));
+        let records = Arc::new(LeaseRecords::new(links.paths.clone(), links.write_ahead.clone(), Arc::clone(&state)));
         let shared = Shared { links, names, state, records, rules, policing: Mutex::default(), news: Mutex::default() };
         let network = Self { shared: Arc::new(shared) };
         let shared = Arc::clone(&network.shared);

@@ -5,11 +5,9 @@ use super::policies::PolicyObjects;
 use crate::record::{self, Found, Proof, RecordError};
 use podstead_pod::PodUid;
 use podstead_settings::{AddressRange, NetworkMode};
-use podstead_sys::atomic_file;
 use podstead_sys::layout::Paths;
+use podstead_sys::write_ahead::{Change, WriteAheadLog};
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io;
 
 /// Ranges that were chosen where the configuration names none: they stay, so that pods' addresses do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,21 +63,17 @@ pub(super) fn write_lease(paths: &Paths, uid: &PodUid, lease: &Lease) -> Result<
 }
 
 /// Makes a lease proof against a power cut. The interfaces that it is about do not outlive one: what is at stake is that the pod keeps
-/// its addresses. Its name is committed with it by a journal that keeps the order, and is synced elsewhere. A lease that is not there any more is
-/// success.
-pub(super) fn sync_lease(paths: &Paths, uid: &PodUid) -> Result<(), RecordError> {
+/// its addresses. A lease that is not there any more is success.
+pub(super) fn sync_lease(paths: &Paths, uid: &PodUid, log: &WriteAheadLog) -> Result<(), RecordError> {
     let path = paths.pod_network(uid);
-    let name = || if atomic_file::keeps_order(&path) { Ok(()) } else { atomic_file::sync_parent(&path) };
-    let synced = fs::File::open(&path).and_then(|file| file.sync_all()).and_then(|()| name());
-    match synced {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(RecordError::Io { operation: "sync", path, source }),
-        Ok(()) | Err(_) => Ok(()),
-    }
+    log.secure(&path).map_err(|source| RecordError::Io { operation: "sync", path, source })
 }
 
-/// Removes a lease. One that is not there is success.
-pub(super) fn remove_lease(paths: &Paths, uid: &PodUid) -> Result<(), RecordError> {
-    record::remove(paths.pod_network(uid))
+/// Removes a lease, durably. One that is not there is success.
+pub(super) fn remove_lease(paths: &Paths, uid: &PodUid, log: &WriteAheadLog) -> Result<(), RecordError> {
+    let path = paths.pod_network(uid);
+    let removed = log.write(&[Change::Remove { path: path.clone() }]);
+    removed.map_err(|source| RecordError::Io { operation: "remove", path, source })
 }
 
 /// Reads the ranges chosen earlier; none if there is no record.
@@ -117,6 +111,7 @@ mod tests {
     use super::*;
     use crate::builtin::lease::Facts;
     use podstead_pod::PodFullName;
+    use std::fs;
 
     #[test]
     fn leases_are_found_again_and_what_is_damaged_is_told_apart() {
@@ -133,18 +128,19 @@ mod tests {
             facts: Facts::default(),
             holds_ports: false,
         };
+        let log = WriteAheadLog::none();
         assert!(read_leases(&paths).unwrap().0.is_empty(), "no pods yet");
         for uid in [&good, &bad] {
             write_lease(&paths, uid, &lease).unwrap();
-            sync_lease(&paths, uid).unwrap();
+            sync_lease(&paths, uid, &log).unwrap();
         }
         fs::write(paths.pod_network(&bad), "{\"version\":1,").unwrap();
         fs::create_dir(paths.pod(&PodUid::new("without"))).unwrap();
         let (leases, unreadable) = read_leases(&paths).unwrap();
         assert_eq!(leases, [(good.clone(), lease)]);
         assert_eq!(unreadable[0].0, bad);
-        remove_lease(&paths, &good).unwrap();
-        remove_lease(&paths, &good).unwrap();
+        remove_lease(&paths, &good, &log).unwrap();
+        remove_lease(&paths, &good, &log).unwrap();
         fs::write(paths.pod_network(&bad), "{\"version\":2,\"pod\":{\"name\":\"a\",\"namespace\":\"b\"},\"addresses\":[]}")
             .unwrap();
         let (leases, unreadable) = read_leases(&paths).unwrap();

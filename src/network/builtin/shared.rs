@@ -9,6 +9,7 @@ use super::state::State;
 use podstead_pod::PodUid;
 use podstead_settings::NetworkConfig;
 use podstead_sys::layout::Paths;
+use podstead_sys::write_ahead::WriteAheadLog;
 use podstead_telemetry::events::EventRecorder;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +20,8 @@ use tokio::sync::mpsc;
 pub struct NetworkLinks {
     /// Paths of records.
     pub paths: Paths,
+    /// Makes leases durable.
+    pub write_ahead: WriteAheadLog,
     /// Ranges, if they are configured.
     pub config: NetworkConfig,
     /// Receiver of events about collisions and the like.

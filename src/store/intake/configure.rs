@@ -8,6 +8,7 @@ use crate::{CheckContext, Set, SourceStatusSink};
 use podstead_manifest::sops::Opening;
 use podstead_pod::SourceId;
 use podstead_sys::layout::Paths;
+use podstead_sys::write_ahead::WriteAheadLog;
 use podstead_telemetry::events::EventRecorder;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -51,6 +52,8 @@ impl IntakeConfigurator {
 #[derive(Debug)]
 pub(super) struct Configuration {
     paths: Paths,
+    /// Makes what the sources accept durable.
+    pub(super) write_ahead: WriteAheadLog,
     check: CheckContext,
     status: Arc<dyn SourceStatusSink>,
     events: Arc<dyn EventRecorder>,
@@ -67,7 +70,12 @@ impl Configuration {
         events: Arc<dyn EventRecorder>,
     ) -> Self {
         let (sender, wishes) = mpsc::channel(1);
-        Self { paths, check, status, events, times: Times::default(), sender, wishes }
+        Self { paths, write_ahead: WriteAheadLog::none(), check, status, events, times: Times::default(), sender, wishes }
+    }
+
+    /// Makes what the sources accept durable by way of this log.
+    pub(super) fn log_to(&mut self, write_ahead: WriteAheadLog) {
+        self.write_ahead = write_ahead;
     }
 
     /// Records the times of revisions there from now on.
@@ -84,7 +92,10 @@ impl Configuration {
             keeps_names: source.keeps_names,
             ..self.check.clone()
         };
-        SourceState::new(source, &self.paths, Arc::new(check), self.status.clone(), self.events.clone(), self.times.clone())
+        let (status, events) = (self.status.clone(), self.events.clone());
+        let mut state = SourceState::new(source, &self.paths, Arc::new(check), status, events, self.times.clone());
+        state.log_to(self.write_ahead.clone());
+        state
     }
 
     pub(super) fn handle(&self) -> IntakeConfigurator {
@@ -155,9 +166,9 @@ impl Intake {
 
     /// Removes what is on disk of sources that are not configured.
     pub(super) async fn forget_others(&self) {
-        let (paths, configured) =
-            (self.paths.clone(), self.states.iter().map(|state| state.id().clone()).collect::<Vec<SourceId>>());
-        match tokio::task::spawn_blocking(move || forget_others(&paths, &configured)).await {
+        let (paths, write_ahead) = (self.paths.clone(), self.configuration.write_ahead.clone());
+        let configured: Vec<SourceId> = self.states.iter().map(|state| state.id().clone()).collect();
+        match tokio::task::spawn_blocking(move || forget_others(&paths, &configured, &write_ahead)).await {
             Ok(Ok(forgotten)) => {
                 for source in forgotten {
                     tracing::info!(%source, "source is no longer configured: removed its last good set");

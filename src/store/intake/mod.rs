@@ -28,6 +28,7 @@ pub use configure::IntakeConfigurator;
 use podstead_artifact::{SourceReport, Wakers};
 use podstead_pod::SourceId;
 use podstead_sys::layout::Paths;
+use podstead_sys::write_ahead::WriteAheadLog;
 use podstead_telemetry::Traces;
 use podstead_telemetry::events::EventRecorder;
 use request::Request;
@@ -70,6 +71,14 @@ impl Intake {
         let times = Times { sources, traces };
         self.states.iter_mut().for_each(|state| state.time(times.clone()));
         self.configuration.time(times);
+        self
+    }
+
+    /// Makes what the sources accept durable by way of this log.
+    #[must_use]
+    pub fn log_to(mut self, write_ahead: WriteAheadLog) -> Self {
+        self.states.iter_mut().for_each(|state| state.log_to(write_ahead.clone()));
+        self.configuration.log_to(write_ahead);
         self
     }
 

@@ -17,6 +17,7 @@ use podstead_manifest::{Problem, SOPS as CLOSED};
 use podstead_pod::{Revision, Severity, SourceId};
 use podstead_sys::layout::Paths;
 use podstead_sys::tick::Tick;
+use podstead_sys::write_ahead::WriteAheadLog;
 use podstead_telemetry::events::EventRecorder;
 use podstead_telemetry::{counted, error_chain};
 use std::collections::BTreeMap;
@@ -102,6 +103,11 @@ impl SourceState {
     /// Records the times of revisions there from now on.
     pub(super) fn time(&mut self, times: Times) {
         self.times = times;
+    }
+
+    /// Makes what is accepted durable by way of this log.
+    pub(super) fn log_to(&mut self, write_ahead: WriteAheadLog) {
+        self.shelf.last_good.log_to(write_ahead);
     }
 
     pub(super) fn id(&self) -> &SourceId {

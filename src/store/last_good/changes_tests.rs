@@ -164,7 +164,7 @@ fn crash_before_or_after_the_new_file_leaves_a_set_that_can_be_read() {
             last_good.archive(number).unwrap();
             let (bytes, _) = last_good.encode(&next, base).unwrap();
             assert_eq!(fs::read(last_good.path()).unwrap(), in_force, "nothing is in force yet");
-            last_good.take_step(revisions::Step::Replace, &bytes).unwrap();
+            last_good.take_step(revisions::Step::Replace, &bytes, Some(number)).unwrap();
             // The power goes before what is too much is removed, and the next daemon goes on.
             assert_eq!(self::last_good(root.path()).load().unwrap(), next, "turn {turn}, limit {limit}");
             number += 1;

@@ -11,8 +11,8 @@
 //!
 //! A start reads the first file and its base. It is replaced atomically, so that a crash leaves the state before or the state after; the file
 //! that it replaces is linked into `revisions` before, so that history costs no writing. An accept is one sync where the
-//! journal keeps the order, as those of ext4 and XFS do: the link and the new file are durable with its name. On other file systems each of the three
-//! is synced. A file is a line of JSON with version and hash,
+//! journal keeps the order, as those of ext4 and XFS do: that of the [log](podstead_sys::write_ahead), which has the link and the new file. On other file
+//! systems each of the three is synced. A file is a line of JSON with version and hash,
 //! and one with the [`State`] or the changes. The hash is there because a flipped bit in a set may well be another valid set. Secrets are
 //! sealed in it with this host's key; directory and files are root's alone.
 
@@ -40,6 +40,7 @@ use podstead_settings::PolicyRecord;
 use podstead_sys::atomic_file;
 use podstead_sys::layout::Paths;
 use podstead_sys::machine_key::{MachineKey, credentials};
+use podstead_sys::write_ahead::{Change, WriteAheadLog};
 use podstead_telemetry::error_chain;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File};
@@ -181,6 +182,8 @@ pub struct LastGood {
     source: SourceId,
     directory: PathBuf,
     machine_key: PathBuf,
+    /// Makes the file in force durable.
+    write_ahead: WriteAheadLog,
     /// The set that the next one may be written as changes to; `None` where none is known, and the next is written as a whole.
     base: Arc<Mutex<Option<Base>>>,
 }
@@ -188,7 +191,13 @@ pub struct LastGood {
 impl LastGood {
     /// The files of `source`, which need not exist.
     pub fn new(paths: &Paths, source: SourceId) -> Self {
-        Self { directory: paths.source(&source), machine_key: paths.machine_key(), source, base: Arc::default() }
+        let (directory, machine_key) = (paths.source(&source), paths.machine_key());
+        Self { source, directory, machine_key, write_ahead: WriteAheadLog::none(), base: Arc::default() }
+    }
+
+    /// Writes by way of this log.
+    pub fn log_to(&mut self, write_ahead: WriteAheadLog) {
+        self.write_ahead = write_ahead;
     }
 
     fn base(&self) -> MutexGuard<'_, Option<Base>> {
@@ -209,7 +218,7 @@ impl LastGood {
     /// Replaces what is in force durably, and leaves earlier revisions alone: for a change of what is around the set.
     pub fn save(&self, state: &State) -> Result<(), LastGoodError> {
         let base = self.base().take();
-        let written = self.encode(state, base).and_then(|(bytes, base)| self.replace(&bytes).map(|()| base));
+        let written = self.encode(state, base).and_then(|(bytes, base)| self.replace(bytes).map(|()| base));
         *self.base() = written.map_err(|source| LastGoodError::Write { path: self.path(), source })?;
         Ok(())
     }
@@ -335,15 +344,20 @@ impl LastGood {
         state
     }
 
-    fn replace(&self, bytes: &[u8]) -> io::Result<()> {
+    fn replace(&self, bytes: Vec<u8>) -> io::Result<()> {
         make_directory(&self.directory)?;
-        atomic_file::write_durable(&self.path(), bytes, FILE_MODE)
+        self.write_ahead.write(&[self.replacement(bytes)])
+    }
+
+    fn replacement(&self, content: Vec<u8>) -> Change {
+        Change::Write { path: self.path(), content, mode: FILE_MODE }
     }
 
     /// Renames a record that cannot be used to `last-good.json.corrupt-<n>`; returns the new path.
     pub fn set_aside(&self) -> io::Result<PathBuf> {
         let free = |number: &u32| fs::symlink_metadata(self.aside(*number)).is_err();
         let target = self.aside((1..MAX_SET_ASIDE).find(free).unwrap_or(MAX_SET_ASIDE));
+        self.write_ahead.removes(&self.path());
         fs::rename(self.path(), &target)?;
         atomic_file::sync_parent(&target)?;
         Ok(target)
@@ -373,7 +387,7 @@ fn make_directory(directory: &Path) -> io::Result<()> {
 
 /// Removes the records of sources that are not configured any more: should one come back under its old name, it shall begin with what
 /// it holds then. Returns whose records were removed.
-pub fn forget_others(paths: &Paths, configured: &[SourceId]) -> io::Result<Vec<SourceId>> {
+pub fn forget_others(paths: &Paths, configured: &[SourceId], write_ahead: &WriteAheadLog) -> io::Result<Vec<SourceId>> {
     let entries = match fs::read_dir(paths.sources()) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -395,7 +409,7 @@ pub fn forget_others(paths: &Paths, configured: &[SourceId]) -> io::Result<Vec<S
         }
         let path = directory.join(FILE);
         if fs::symlink_metadata(&path).is_ok() {
-            atomic_file::remove_durable(&path)?;
+            write_ahead.write(&[Change::Remove { path }])?;
             forgotten.push(id);
         }
     }

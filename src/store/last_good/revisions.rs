@@ -2,6 +2,7 @@
 
 use super::{FILE_MODE, LastGood, LastGoodError, REVISIONS, Record, State, head_of, make_directory};
 use podstead_sys::atomic_file;
+use podstead_sys::write_ahead::Change;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -74,7 +75,7 @@ impl LastGood {
                 Step::Archive(number) => self.revision_path(number),
                 Step::Replace | Step::Prune(_) => self.path(),
             };
-            match (step, self.take_step(step, &bytes)) {
+            match (step, self.take_step(step, &bytes, superseded)) {
                 (_, Ok(())) => {}
                 // The new state is in force: what is too much is removed by the next one.
                 (Step::Prune(number), Err(error)) => {
@@ -87,10 +88,11 @@ impl LastGood {
         Ok(())
     }
 
-    pub(super) fn take_step(&self, step: Step, bytes: &[u8]) -> io::Result<()> {
+    /// Takes a step of replacing the set of this number.
+    pub(super) fn take_step(&self, step: Step, bytes: &[u8], superseded: Option<u64>) -> io::Result<()> {
         match step {
             Step::Archive(number) => self.archive(number),
-            Step::Replace => self.replace_archived(bytes),
+            Step::Replace => self.replace_archived(bytes.to_vec(), superseded),
             Step::Prune(number) => self.prune(number),
         }
     }
@@ -119,19 +121,20 @@ impl LastGood {
         Ok(found)
     }
 
-    /// Puts the new state in force when the names of the earlier revisions are durable. A journal that keeps the order makes them so together with
-    /// the new state.
-    fn replace_archived(&self, bytes: &[u8]) -> io::Result<()> {
-        let revisions = self.directory.join(REVISIONS);
-        if !revisions.try_exists()? {
-            return self.replace(bytes);
+    /// Puts the new state in force, after the name that the one before has among the earlier revisions.
+    fn replace_archived(&self, bytes: Vec<u8>, superseded: Option<u64>) -> io::Result<()> {
+        let Some(to) = superseded.map(|number| self.revision_path(number)) else { return self.replace(bytes) };
+        match to.try_exists()? {
+            true => self.write_ahead.write(&[Change::Link { from: self.path(), to }, self.replacement(bytes)]),
+            false => self.replace(bytes),
         }
-        atomic_file::stage(&self.path(), bytes, FILE_MODE)?.after(|| atomic_file::sync_directory(&revisions))?.put()
     }
 
     /// Not durably: a revision that a power cut brings back is removed by the next step of this kind.
     fn prune(&self, number: u64) -> io::Result<()> {
-        match fs::remove_file(self.revision_path(number)) {
+        let path = self.revision_path(number);
+        self.write_ahead.removes(&path);
+        match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             Ok(()) | Err(_) => Ok(()),
         }

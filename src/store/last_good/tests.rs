@@ -137,16 +137,17 @@ fn records_set_aside_do_not_pile_up() {
 fn records_of_other_sources_are_forgotten() {
     let root = tempfile::tempdir().unwrap();
     let paths = Paths { state: root.path().into(), run: root.path().into(), logs: root.path().into() };
-    assert_eq!(forget_others(&paths, &[]).unwrap(), []);
+    let log = WriteAheadLog::none();
+    assert_eq!(forget_others(&paths, &[], &log).unwrap(), []);
     let [kept, gone] = ["kept", "gone"].map(|name| LastGood::new(&paths, SourceId::new(name)));
     kept.save(&state()).unwrap();
     gone.save(&state()).unwrap();
     gone.advance(Some(1), &numbered(2), 5).unwrap();
     fs::write(gone.directory.join("objects"), "x").unwrap();
-    assert_eq!(forget_others(&paths, &[SourceId::new("kept")]).unwrap(), [SourceId::new("gone")]);
+    assert_eq!(forget_others(&paths, &[SourceId::new("kept")], &log).unwrap(), [SourceId::new("gone")]);
     assert_eq!((kept.load().unwrap(), gone.load().unwrap()), (state(), State::default()));
     assert_eq!(fs::read_dir(&gone.directory).unwrap().count(), 1, "what else a source keeps is not touched");
-    assert_eq!(forget_others(&paths, &[SourceId::new("kept")]).unwrap(), []);
+    assert_eq!(forget_others(&paths, &[SourceId::new("kept")], &log).unwrap(), []);
 }
 
 fn numbers(last_good: &LastGood, in_force: u64) -> Vec<u64> {
@@ -188,7 +189,7 @@ fn a_crash_after_any_step_leaves_the_state_before_or_after_and_no_revision_twice
             }
             let (bytes, _) = last_good.encode(&numbered(4), None).unwrap();
             for step in &all[..done] {
-                last_good.take_step(*step, &bytes).unwrap();
+                last_good.take_step(*step, &bytes, Some(3)).unwrap();
             }
             if half_written {
                 fs::write(last_good.directory.join(".last-good.json.tmp"), &bytes[..bytes.len() / 2]).unwrap();

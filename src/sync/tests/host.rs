@@ -11,6 +11,7 @@ use podstead_probe::fake::FakeProbes;
 use podstead_runtime::fake::FakeRuntime;
 use podstead_runtime::{ImageService, Runtime};
 use podstead_sys::layout::Paths;
+use podstead_sys::write_ahead::WriteAheadLog;
 use podstead_sys_async::clock::Clock;
 use podstead_worker::backoff::BackoffPolicy;
 use podstead_worker::definition::DefinitionContext;
@@ -135,6 +136,7 @@ impl Host {
             incarnations: Arc::clone(&self.incarnations) as _,
             clock: self.clock,
             paths: self.paths.clone(),
+            write_ahead: WriteAheadLog::none(),
             node: facts(),
             host_addresses: HostAddresses::new(|| Ok(vec![[192, 0, 2, 1].into()])),
             crash_loop: tokio::sync::watch::channel(BackoffPolicy::crash_loop(Duration::from_secs(300))).1,

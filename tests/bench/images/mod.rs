@@ -249,10 +249,11 @@ fn give_way(pid: u32) {
     }
 }
 
-/// The time from the rename of a manifest until its process runs.
+/// The time from the rename of a manifest until its process runs, which restarts after every exit.
 fn run(host: &TestHost, out: &Path, name: &str) -> Duration {
     let (staged, target) = (host.path("staged.yaml"), host.path("manifests").join(format!("{name}.yaml")));
-    std::fs::write(&staged, manifest(name, out, "exec sleep 1000000")).unwrap();
+    let manifest = manifest(name, out, "exec sleep 1000000").replace("restartPolicy: Never", "restartPolicy: Always");
+    std::fs::write(&staged, manifest).unwrap();
     let begun = Instant::now();
     std::fs::rename(&staged, &target).unwrap();
     wait_for_file(&out.join(name));

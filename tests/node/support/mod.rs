@@ -6,6 +6,8 @@
 pub(crate) mod cgroup;
 #[allow(dead_code, reason = "the benchmarks use a part of it")]
 mod debian;
+#[allow(dead_code, reason = "the benchmarks use a part of it")]
+mod disk;
 mod host;
 mod image;
 mod kernel;
@@ -20,6 +22,7 @@ mod strace;
 mod wait;
 
 pub(crate) use debian::DebianImage;
+pub(crate) use disk::Disk;
 pub(crate) use host::{TestHost, binary};
 pub(crate) use image::{image_archive, make_image};
 pub(crate) use kernel::{cgroups, kernel_lacks, leftovers, mounts, process_exists};

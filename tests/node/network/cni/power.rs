@@ -2,10 +2,10 @@
 
 use super::super::crash::Random;
 use super::super::lan::HOST_V4;
-use super::super::power::{Disk, PATIENCE, cut};
+use super::super::power::{PATIENCE, cut};
 use super::CniSite;
 use super::kills::{PODS, chains, port, write};
-use crate::support::eventually_within;
+use crate::support::{Disk, eventually_within};
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
