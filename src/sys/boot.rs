@@ -1,7 +1,9 @@
 //! Identity of the boot: process IDs, mounts and cgroups mean nothing in another one.
 
+use crate::atomic_file;
 use std::fs;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 /// A point in time that no change of the wall clock moves.
@@ -25,4 +27,14 @@ impl BootTime {
 /// The kernel's random id of this boot.
 pub fn boot_id() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+/// Reports whether [`put_mark`] made this file in this boot.
+pub(crate) fn is_marked(mark: &Path) -> bool {
+    matches!((fs::read_to_string(mark), boot_id()), (Ok(marked), Ok(now)) if marked == now && !now.is_empty())
+}
+
+/// Makes a file that tells this boot from others.
+pub(crate) fn put_mark(mark: &Path) -> io::Result<()> {
+    atomic_file::write_atomic(mark, boot_id()?.as_bytes(), 0o600)
 }

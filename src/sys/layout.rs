@@ -103,6 +103,11 @@ impl Paths {
         self.state.join("images")
     }
 
+    /// Mark of the boot in which the write-ahead log was opened.
+    pub fn write_ahead_mark(&self) -> PathBuf {
+        self.run.join("write-ahead")
+    }
+
     /// Addresses and ports of Services: a file for each.
     pub fn services(&self) -> PathBuf {
         self.state.join("services")

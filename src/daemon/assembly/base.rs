@@ -55,7 +55,7 @@ impl Base {
     pub(super) fn begin(config: Config) -> anyhow::Result<(Self, EventKeeper)> {
         let paths = config.paths.clone();
         // Before anything is read that it may bring back.
-        let write_ahead = WriteAheadLog::open(&paths.state);
+        let write_ahead = WriteAheadLog::open(&paths.state, &paths.write_ahead_mark());
         let started_at = Timestamp::now();
         let first_version = first_version(started_at);
         let events = Arc::new(EventLog::new(first_version, Timestamp::now));

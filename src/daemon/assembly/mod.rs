@@ -127,8 +127,13 @@ async fn sync_loop(
         ended = sync::run(inputs, workers, ready, housekeeping, heard) => match ended {
             Ended::Shutdown => {
                 event_keeper.write().await;
-                let slice = base.paths.cgroup_slice();
-                tokio::task::spawn_blocking(move || leave_cgroups(&slice)).await.ok();
+                let (slice, write_ahead) = (base.paths.cgroup_slice(), base.write_ahead.clone());
+                let leave = move || {
+                    // An older podstead, which may be the next one, does not read it.
+                    write_ahead.empty();
+                    leave_cgroups(&slice);
+                };
+                tokio::task::spawn_blocking(leave).await.ok();
                 Ok(())
             }
             Ended::InputClosed(what) => bail!("the sync loop ended: the channel of {what} was closed"),

@@ -4,6 +4,7 @@ use super::halves::{Halves, Next};
 use super::{Shared, batch};
 use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Instant;
@@ -37,7 +38,8 @@ impl Shared {
                 Next::Empty { half, files } => {
                     let start = state.start(half);
                     drop(state);
-                    let emptied = self.write_back(files.into_iter()).and_then(|()| self.clear(start));
+                    let emptied = super::write_back(&self.root, &self.file, files.iter().map(PathBuf::as_path))
+                        .and_then(|()| self.clear(start));
                     state = self.state();
                     match emptied {
                         Ok(()) => state.emptied(half),

@@ -13,6 +13,9 @@
 //! A half is emptied when the files that it is about are on the disk: as soon as batches go to the other half, or [`REST`] after the last
 //! one. Then nothing of it is replayed, so that an older podstead, which does not know the log, finds everything in the files.
 //!
+//! Nor is anything replayed in the boot in which it was written, of which a mark in the run directory tells: the files are what the kernel has of them, with
+//! later changes that need not outlive a power cut.
+//!
 //! The log is used where the journal of the file system [keeps the order](super::atomic_file::keeps_order) of changes: what a power cut finds are the
 //! files as they were at one moment, which no replay of later changes can mix up. Everywhere else each file is synced.
 
@@ -23,8 +26,7 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-use crate::atomic_file;
-use crate::ordered_journal;
+use crate::{atomic_file, boot, ordered_journal};
 use batch::Logged;
 use halves::{Halves, Ticket};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -111,27 +113,33 @@ impl WriteAheadLog {
         Self(None)
     }
 
-    /// Opens the log of the directory `root`, or makes one, after everything that it has is in the files again. Returns [`Self::none`] on a file system
-    /// whose journal does not keep the order of changes, and where the log cannot be read or written, which is reported.
-    pub fn open(root: &Path) -> Self {
-        Self::open_with(root, HALF, REST, atomic_file::keeps_order(root)).unwrap_or_else(|error| {
+    /// Opens the log of the directory `root`, or makes one. After a power cut, everything that it has is in the files again; `mark` is a file that does not
+    /// outlive one. Returns [`Self::none`] on a file system whose journal does not keep the order of changes, and where the log cannot be read or
+    /// written, which is reported.
+    pub fn open(root: &Path, mark: &Path) -> Self {
+        Self::open_with(root, mark, HALF, REST, atomic_file::keeps_order(root)).unwrap_or_else(|error| {
             tracing::error!(directory = %root.display(), %error, "cannot open the write-ahead log: each file is synced until podstead is restarted");
             Self::none()
         })
     }
 
-    fn open_with(root: &Path, half: u64, rest: Duration, keeps_order: bool) -> io::Result<Self> {
+    fn open_with(root: &Path, mark: &Path, half: u64, rest: Duration, keeps_order: bool) -> io::Result<Self> {
         let path = root.join(FILE);
         let generation = match fs::read(&path) {
             Ok(bytes) => {
-                let replayed = replay::replay(root, &bytes, half);
+                let logged = replay::read(&bytes, half);
+                let log = OpenOptions::new().write(true).open(&path)?;
+                match boot::is_marked(mark) {
+                    true => write_back(root, &log, logged.files())?,
+                    false => replay::replay(root, &logged),
+                }
                 // With another length it is of another version, or its making was cut short.
                 if !keeps_order || bytes.len() as u64 != 2 * half {
                     atomic_file::remove_durable(&path)?;
-                } else if replayed.has_changes {
-                    empty(&OpenOptions::new().write(true).open(&path)?, half)?;
+                } else if logged.has_changes() {
+                    empty(&log, half)?;
                 }
-                replayed.next_generation
+                logged.next_generation()
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => 1,
             Err(error) => return Err(error),
@@ -139,6 +147,7 @@ impl WriteAheadLog {
         if !keeps_order {
             return Ok(Self::none());
         }
+        boot::put_mark(mark)?;
         if !path.try_exists()? {
             // Written, and not only allocated: the first write to a block that was never written needs a commit.
             atomic_file::write_durable(&path, &vec![0; usize::try_from(2 * half).map_err(io::Error::other)?], 0o600)?;
@@ -190,9 +199,11 @@ impl WriteAheadLog {
         };
         let logged = [Logged::Write { path: path.strip_prefix(&shared.root).map_err(io::Error::other)?, content: &content, mode }];
         let payload = batch::payload(&logged);
-        let is_small = payload.len() as u64 <= shared.largest_batch && shared.is_on_device(path);
-        let ticket = if is_small { shared.append(&logged, &payload)? } else { None };
-        let Some(ticket) = ticket else { return sync_file(path) };
+        if payload.len() as u64 > shared.largest_batch || !shared.is_on_device(path) {
+            shared.forget(&logged)?;
+            return sync_file(path);
+        }
+        let Some(ticket) = shared.append(&logged, &payload)? else { return sync_file(path) };
         let synced = shared.sync(ticket);
         shared.applied(ticket, synced.is_err());
         if !path.try_exists()? {
@@ -200,6 +211,17 @@ impl WriteAheadLog {
             self.removes(path);
         }
         synced
+    }
+
+    /// Empties the log, for whoever reads the files without it. Blocks.
+    pub fn empty(&self) {
+        let Some(shared) = &self.0 else { return };
+        let mut state = shared.state();
+        while state.has_checkpoint && !state.is_broken() {
+            state.hurry();
+            shared.changed.notify_all();
+            state = shared.wait(state);
+        }
     }
 
     /// Says that a file or directory is about to be removed, or to get another name, without a sync. Without it, a power cut within [`REST`] could bring the file back.
@@ -434,19 +456,19 @@ impl Shared {
         tracing::error!(log = %self.path.display(), "the write-ahead log failed: each file is synced until podstead is restarted");
         Ok(())
     }
+}
 
-    /// Writes the files of a half to the disk, and everything that was changed before.
-    fn write_back(&self, files: impl Iterator<Item = PathBuf>) -> io::Result<()> {
-        for path in files {
-            match File::open(self.root.join(path)) {
-                Ok(file) => ordered_journal::write_back(&file)?,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
+/// Writes files below `root` to the disk, and everything that was changed before.
+fn write_back<'a>(root: &Path, log: &File, files: impl Iterator<Item = &'a Path>) -> io::Result<()> {
+    for path in files {
+        match File::open(root.join(path)) {
+            Ok(file) => ordered_journal::write_back(&file)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
-        // A change of its own: the commit that has it has all that came before.
-        let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
-        rustix::fs::futimens(&self.file, &rustix::fs::Timestamps { last_access: now, last_modification: now })?;
-        self.file.sync_all()
     }
+    // A change of its own: the commit that has it has all that came before.
+    let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+    rustix::fs::futimens(log, &rustix::fs::Timestamps { last_access: now, last_modification: now })?;
+    log.sync_all()
 }

@@ -7,15 +7,6 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Result of a replay.
-#[derive(Debug)]
-pub(super) struct Replayed {
-    /// The log had changes, which are in the files now.
-    pub(super) has_changes: bool,
-    /// No batch has this generation or a later one.
-    pub(super) next_generation: u64,
-}
-
 /// State that a file is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted<'a> {
@@ -41,19 +32,48 @@ enum Wanted<'a> {
     Missing,
 }
 
-/// Makes durable in the files what is in a log of two halves. What cannot be written is reported.
-pub(super) fn replay(root: &Path, log: &[u8], half: u64) -> Replayed {
+/// The batches of a log, by their age.
+#[derive(Debug)]
+pub(super) struct LoggedBatches<'a>(Vec<Batch<'a>>);
+
+/// Reads a log of two halves.
+pub(super) fn read(log: &[u8], half: u64) -> LoggedBatches<'_> {
     let (first, second) = log.split_at(usize::try_from(half).map_or(log.len(), |half| half.min(log.len())));
-    let mut halves = [batch::read_half(first), batch::read_half(second)];
-    halves.sort_by_key(|batches| generation(batches));
-    let wanted = wanted(halves.iter().flatten().flat_map(|batch| &batch.changes));
+    let mut batches: Vec<Batch<'_>> = [first, second].into_iter().flat_map(batch::read_half).collect();
+    // Stable: those of a half stay in their order.
+    batches.sort_by_key(|batch| batch.generation);
+    LoggedBatches(batches)
+}
+
+impl<'a> LoggedBatches<'a> {
+    fn changes(&self) -> impl Iterator<Item = &Logged<'a>> {
+        self.0.iter().flat_map(|batch| &batch.changes)
+    }
+
+    /// The files that they are about.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.changes().map(Logged::path)
+    }
+
+    pub(super) fn has_changes(&self) -> bool {
+        self.changes().next().is_some()
+    }
+
+    /// No batch has this generation or a later one.
+    pub(super) fn next_generation(&self) -> u64 {
+        self.0.last().map_or(0, |batch| batch.generation) + 1
+    }
+}
+
+/// Makes durable in the files below `root` what was logged. What cannot be written is reported.
+pub(super) fn replay(root: &Path, logged: &LoggedBatches<'_>) {
+    let wanted = wanted(logged.changes());
     for (path, wanted) in in_order(&wanted) {
         // One that is lost is delivered again by its source; the others count.
         if let Err(error) = bring(root, path, wanted) {
             tracing::error!(path = %root.join(path).display(), %error, "cannot bring back a record from the write-ahead log");
         }
     }
-    Replayed { has_changes: !wanted.is_empty(), next_generation: halves.iter().map(|half| generation(half)).max().unwrap_or(0) + 1 }
 }
 
 /// The order in which files are brought to their states: those that get another name are still those before the replay, and directories go after
@@ -65,12 +85,8 @@ fn in_order<'a>(wanted: &BTreeMap<&'a Path, Wanted<'a>>) -> Vec<(&'a Path, Wante
     links.into_iter().chain(written).chain(removed.into_iter().rev()).collect()
 }
 
-fn generation(batches: &[Batch<'_>]) -> u64 {
-    batches.first().map_or(0, |batch| batch.generation)
-}
-
 /// The state that each file has after all changes. A path comes after those of the directories that lead to it.
-fn wanted<'a>(changes: impl Iterator<Item = &'a Logged<'a>>) -> BTreeMap<&'a Path, Wanted<'a>> {
+fn wanted<'a, 'b: 'a>(changes: impl Iterator<Item = &'a Logged<'b>>) -> BTreeMap<&'a Path, Wanted<'a>> {
     let mut all: BTreeMap<&Path, Wanted<'_>> = BTreeMap::new();
     for change in changes {
         let wanted = match *change {
@@ -96,9 +112,9 @@ fn bring(root: &Path, path: &Path, wanted: Wanted<'_>) -> io::Result<()> {
     let path = root.join(path);
     match wanted {
         Wanted::Directory { mode } if !path.is_dir() => atomic_file::make_directories(&path, mode),
-        Wanted::Content { content, mode } if read(&path)?.as_deref() != Some(content) => write(&path, content, mode),
+        Wanted::Content { content, mode } if content_of(&path)?.as_deref() != Some(content) => write(&path, content, mode),
         Wanted::ContentIfMissing { content, mode } if !path.try_exists()? => write(&path, content, mode),
-        Wanted::LinkTo { from, sha256 } if !path.try_exists()? => match read(&root.join(from))? {
+        Wanted::LinkTo { from, sha256 } if !path.try_exists()? => match content_of(&root.join(from))? {
             Some(content) if batch::sha256(&content) == sha256 => write(&path, &content, 0o600),
             Some(_) | None => Ok(()),
         },
@@ -124,7 +140,8 @@ fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     atomic_file::write_durable_with_directories(path, content, mode, 0o700)
 }
 
-fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+/// The content of a file; `None` for a missing one.
+fn content_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {
         Ok(content) => Ok(Some(content)),
         // The directory may be missing as well.

@@ -9,7 +9,12 @@ const SMALL: u64 = 16 << 10;
 const NEVER: Duration = Duration::from_secs(3600);
 
 fn open(root: &Path, half: u64) -> WriteAheadLog {
-    WriteAheadLog::open_with(root, half, NEVER, true).unwrap()
+    open_after_power_cut(root, half, NEVER, true)
+}
+
+fn open_after_power_cut(root: &Path, half: u64, rest: Duration, keeps_order: bool) -> WriteAheadLog {
+    let run = tempfile::tempdir().unwrap();
+    WriteAheadLog::open_with(root, &run.path().join("boot"), half, rest, keeps_order).unwrap()
 }
 
 fn write(path: &Path, content: &str) -> Change {
@@ -105,6 +110,63 @@ fn file_keeps_its_other_name() {
 }
 
 #[test]
+fn nothing_is_replayed_in_the_same_boot() {
+    let (root, run) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mark = run.path().join("boot");
+    let (file, other) = (root.path().join("a"), root.path().join("b"));
+    let log = WriteAheadLog::open_with(root.path(), &mark, SMALL, NEVER, true).unwrap();
+    log.write(&[write(&file, "1")]).unwrap();
+    log.write(&[write(&other, "1")]).unwrap();
+    // Changes that need not outlive a power cut.
+    fs::write(&file, "2").unwrap();
+    fs::remove_file(&other).unwrap();
+    let logged = fs::read(root.path().join(FILE)).unwrap();
+    WriteAheadLog::open_with(root.path(), &mark, SMALL, NEVER, true).unwrap();
+    assert_eq!(files(root.path()), BTreeMap::from([("a".into(), "2".to_owned())]));
+    assert_eq!(fs::read(root.path().join(FILE)).unwrap()[..4096], [0; 4096], "and nothing later");
+    // The mark of another boot.
+    fs::write(root.path().join(FILE), logged).unwrap();
+    fs::write(&mark, "00000000-0000-0000-0000-000000000000").unwrap();
+    WriteAheadLog::open_with(root.path(), &mark, SMALL, NEVER, true).unwrap();
+    assert_eq!(files(root.path()), BTreeMap::from([("a".into(), "1".to_owned()), ("b".into(), "1".to_owned())]));
+}
+
+#[test]
+fn log_is_emptied_on_demand() {
+    let root = tempfile::tempdir().unwrap();
+    let log = open(root.path(), SMALL);
+    log.empty();
+    log.write(&[write(&root.path().join("a"), "1")]).unwrap();
+    assert_ne!(fs::read(root.path().join(FILE)).unwrap()[..4096], [0; 4096]);
+    log.empty();
+    assert_eq!(fs::read(root.path().join(FILE)).unwrap()[..4096], [0; 4096]);
+    log.write(&[write(&root.path().join("a"), "2")]).unwrap();
+    WriteAheadLog::none().empty();
+}
+
+#[test]
+fn file_that_is_there_is_secured() {
+    let root = tempfile::tempdir().unwrap();
+    let log = open(root.path(), SMALL);
+    let file = root.path().join("a");
+    log.secure(&file).unwrap();
+    fs::write(&file, "1").unwrap();
+    log.secure(&file).unwrap();
+    let logged = fs::read(root.path().join(FILE)).unwrap();
+    let after = disk(&BTreeMap::new(), &logged);
+    open(after.path(), SMALL);
+    assert_eq!(files(after.path()), files(root.path()));
+    // Larger than a batch may be.
+    fs::write(&file, "2".repeat(SMALL as usize)).unwrap();
+    log.secure(&file).unwrap();
+    let after = disk(&files(root.path()), &fs::read(root.path().join(FILE)).unwrap());
+    open(after.path(), SMALL);
+    assert_eq!(files(after.path()), files(root.path()));
+    WriteAheadLog::none().secure(&file).unwrap();
+    WriteAheadLog::none().secure(&root.path().join("missing")).unwrap();
+}
+
+#[test]
 fn removed_directories_go_after_what_was_in_them() {
     let root = tempfile::tempdir().unwrap();
     let log = open(root.path(), SMALL);
@@ -171,7 +233,7 @@ fn removed_file_stays_removed_once_another_batch_tells() {
 #[test]
 fn log_is_emptied_after_its_rest_and_before_what_is_written_past_it() {
     let root = tempfile::tempdir().unwrap();
-    let log = WriteAheadLog::open_with(root.path(), SMALL, Duration::from_millis(1), true).unwrap();
+    let log = open_after_power_cut(root.path(), SMALL, Duration::from_millis(1), true);
     let file = root.path().join("a");
     log.write(&[write(&file, "1")]).unwrap();
     let shared = log.0.as_ref().unwrap();
@@ -239,7 +301,7 @@ fn other_file_systems_have_no_log() {
     log.write(&changes("1")).unwrap();
     fs::remove_file(&record).unwrap();
     // A copy of the state on another file system: what its log has is in the files, and the log goes.
-    let log = WriteAheadLog::open_with(root.path(), SMALL, NEVER, false).unwrap();
+    let log = open_after_power_cut(root.path(), SMALL, NEVER, false);
     assert_eq!(fs::read_to_string(&record).unwrap(), "1");
     assert!(!root.path().join(FILE).exists());
     log.write(&changes("2")).unwrap();
