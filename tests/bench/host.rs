@@ -11,6 +11,7 @@
 )]
 
 mod bundle;
+mod burst;
 mod disk;
 mod door;
 mod figures;
@@ -37,9 +38,10 @@ fn main() {
         println!("0 passed, 0 failed");
         return;
     }
-    let parts: [(&str, fn()); 20] = [
+    let parts: [(&str, fn()); 21] = [
         ("rename", latency::rename_to_running),
         ("lifecycle", latency::create_start_delete),
+        ("burst", burst::one_rename),
         ("memory", memory::daemon_and_shims),
         ("idle", idle::one_minute),
         ("disk", disk::writes),

@@ -1,6 +1,6 @@
 //! Power cuts right after something was accepted: what counts is in the write-ahead log alone, and not yet in the files.
 
-use crate::support::{Disk, TestHost, process_exists};
+use crate::support::{Disk, Strace, TestHost, eventually, process_exists};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -16,8 +16,9 @@ fn pod(name: &str, value: usize) -> String {
 
 /// Waits until the pod runs with this value; returns its UID.
 fn wait_value(host: &TestHost, name: &str, value: usize) -> String {
+    let text = value.to_string();
     let running = host.wait_for_pod(name, &format!("a run with VALUE={value}"), |pod| {
-        pod.0["spec"]["containers"][0]["env"][0]["value"] == value.to_string() && pod.runs("main")
+        pod.0["spec"]["containers"][0]["env"][0]["value"].as_str() == Some(&text) && pod.runs("main")
     });
     running.uid()
 }
@@ -83,4 +84,31 @@ fn removed_pod_stays_away_after_a_power_cut() {
     host.start_daemon();
     host.wait_running("stays");
     host.wait_gone("goes");
+}
+
+#[test]
+fn log_that_cannot_be_synced_is_given_up() {
+    let mut host = TestHost::prepare("");
+    host.mount_state();
+    host.start_daemon();
+    host.write_manifest("a.yaml", &pod("a", 0));
+    wait_value(&host, "a", 0);
+    let log = host.path("state/write-ahead.log");
+    assert!(log.is_file());
+    let strace =
+        Strace::attach(host.daemon_pid(), &["-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO"], host.path("strace.log"));
+    host.write_manifest("b.yaml", &pod("b", 1));
+    let uid = wait_value(&host, "b", 1);
+    assert!(strace.log().contains("INJECTED"));
+    drop(strace);
+    eventually("the log to be removed", || if log.try_exists().unwrap() { Err("it is there".to_owned()) } else { Ok(()) });
+    assert!(host.daemon_log().contains("the write-ahead log failed"), "{}", host.daemon_log());
+    host.write_manifest("a.yaml", &pod("a", 2));
+    wait_value(&host, "a", 2);
+    // The next daemon makes another one.
+    host.kill_daemon();
+    host.start_daemon();
+    assert!(log.is_file());
+    assert_eq!(wait_value(&host, "b", 1), uid);
+    wait_value(&host, "a", 2);
 }

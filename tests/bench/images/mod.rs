@@ -41,7 +41,7 @@ fn host_of(registries: &[&str]) -> TestHost {
 }
 
 /// As [`host_of`], with its state on a disk of its own, which is mounted on `disk`.
-fn host_with_disk(registries: &[&str]) -> TestHost {
+pub(crate) fn host_with_disk(registries: &[&str]) -> TestHost {
     let mut host = host_of(registries);
     let (image, disk, state) = (host.path("disk.img"), host.path("disk"), host.path("state"));
     std::fs::File::create(&image).unwrap().set_len(8 << 30).unwrap();
