@@ -35,7 +35,7 @@ struct Half {
     under_way: usize,
 }
 
-/// What can be done with the log.
+/// Health of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
     Good,
@@ -45,7 +45,7 @@ enum Health {
     GivenUp,
 }
 
-/// What the checkpoint has to do next.
+/// Next work of the checkpoint.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Empty this half, whose files these are.

@@ -326,7 +326,7 @@ fn files_of_other_file_systems_are_synced() {
     log.write(&[write(&outside.path().join("a"), "1")]).unwrap_err();
 }
 
-/// What a daemon does to one source.
+/// Changes that a daemon makes.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Accept,
